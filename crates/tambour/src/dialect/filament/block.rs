@@ -24,7 +24,7 @@ impl BlockContext {
     }
 
     /// Returns the text of a `details` element, which clients show folded, with only the allowed inline HTML.
-    /// The text begins at `at`. Other markup in it is no error (F-235).
+    /// The text begins at `at`. Other markup in it is reported, but is no error (F-235).
     pub(super) fn sanitize_folded(&self, text: &str, at: Place, out: &mut dyn IntentSink) -> String {
         let mut result = String::with_capacity(text.len());
         let mut sanitizer = HtmlSanitizer::new(self.dialect_options.html_mode, &self.options.limits);
@@ -60,11 +60,12 @@ pub(super) struct FilamentBlock {
     pub(super) gaps: Vec<Range<usize>>,
     /// Set if the block is inside the content, which continues after it.
     pub(super) is_nested: bool,
-    /// Names of the open nested elements whose closing tags could be taken for that of the block.
+    /// Names of the open nested elements whose closing tags could be taken for that of the block. In an HTML
+    /// status bar the names are empty, since only their number matters.
     pub(super) open_nested_names: Vec<String>,
     /// Tracks the string, in JSON or in a command, that is open on the current line.
     pub(super) string_tracker: StringTracker,
-    /// Set once the block exceeded its limit: later text is text of the content.
+    /// Set once the block has exceeded its limit: its body was shown as content, and later text is too.
     pub(super) is_overlong: bool,
     /// Set if the block ends without a closing tag.
     pub(super) is_unclosed: bool,
@@ -196,8 +197,8 @@ pub(super) struct StringTracker {
 }
 
 impl StringTracker {
-    /// Reads text, in which each of `quotes` begins a string. The same unescaped quote ends it, and so does
-    /// the line.
+    /// Reads text, in which each of `quotes` begins a string. The same unescaped quote ends it, and so does a
+    /// line break.
     pub(super) fn push_text(&mut self, text: &str, quotes: &[u8]) {
         for byte in text.bytes() {
             match (byte, self.open_quote) {

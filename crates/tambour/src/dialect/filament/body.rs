@@ -1,4 +1,4 @@
-//! Readers for the bodies of blocks: JSON, and sequences of elements.
+//! Readers for the bodies of blocks: JSON, and sequences of elements, such as `<option>` in a `choice`.
 
 use std::ops::Range;
 
@@ -90,8 +90,8 @@ pub(super) fn read_json(
     Some(BlockJson { value, is_complete: !found.is_auto_closed, span, doubts: found.doubts, base: at })
 }
 
-/// Returns the offset after the last comment before the JSON in a text, 0 if there is none. Values in
-/// comments are examples.
+/// Returns the offset after the last comment before the JSON in a text, or 0 if no comment precedes it.
+/// Values in comments are examples.
 fn leading_comments_len(text: &str) -> usize {
     let (mut at, mut end, mut is_line_start) = (0, 0, true);
     while let Some(c) = text[at..].chars().next() {
@@ -101,7 +101,7 @@ fn leading_comments_len(text: &str) -> usize {
         let is_separate = is_line_start || text[..at].ends_with(is_space);
         let len = match rest.as_bytes() {
             [b'/', b'*', ..] => len_to("*/"),
-            // Not inside a word, such as an address.
+            // Inside a word, as in `https://`, it begins no comment.
             [b'/', b'/', ..] if is_separate => line_len(),
             [b'#', ..] | [b'-', b'-', ..] if is_line_start => line_len(),
             [b'<', b'!', b'-', b'-', ..] => comment_len(&rest[4..]).map_or(rest.len(), |len| len + 4),
@@ -161,7 +161,7 @@ impl BlockElement<'_> {
     }
 }
 
-/// Returns the value of the attribute `name`, in lower case.
+/// Returns the value of the attribute `name`, which is in lower case.
 pub(super) fn find_attribute<'a>(attributes: &'a [(String, String)], name: &str) -> Option<&'a str> {
     attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
@@ -177,12 +177,12 @@ pub(super) struct BlockElements<'a> {
 }
 
 impl<'a> BlockElements<'a> {
-    /// Iterates over the elements called `name`, in lower case.
+    /// Iterates over the elements called `name`, which is in lower case.
     pub(super) fn elements_named(&self, name: &'static str) -> impl Iterator<Item = &BlockElement<'a>> {
         self.elements.iter().filter(move |element| element.name == name)
     }
 
-    /// Returns the text outside of the elements, each piece on a line of its own.
+    /// Returns the text outside of the elements, each piece on a separate line.
     pub(super) fn joined_surrounding_text(&self) -> String {
         let pieces: Vec<&str> = self
             .surrounding_text
@@ -194,7 +194,7 @@ impl<'a> BlockElements<'a> {
     }
 }
 
-/// Spellings in another letter case than the lower case that are accepted without a report.
+/// Names with capital letters that are accepted without a report.
 const ACCEPTED_SPELLINGS: &[&str] = &["Analysis", "JSONPatch"];
 
 /// Reads a body at `body_start`: elements called `names`, which do not nest, and elements called
@@ -285,7 +285,7 @@ struct OpenBlockElement {
 
 impl ElementReader<'_> {
     /// Ends the current element or text before `place`. `name` is the name of the closing tag there, or
-    /// `None` if something else ends it.
+    /// `None` if a tag of another kind, or the end of the body, ends it.
     fn close(&mut self, name: Option<&str>, place: Place, out: &mut dyn IntentSink) {
         if let Some(OpenBlockElement { name: open_name, start, .. }) = &self.open_element
             && name != Some(open_name)

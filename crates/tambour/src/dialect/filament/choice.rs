@@ -15,6 +15,7 @@ use crate::span::Place;
 
 /// An option as written.
 struct RawOption {
+    /// Id as written; `None` if it is absent or blank.
     id: Option<String>,
     text: String,
     /// Place of the option.
@@ -23,7 +24,7 @@ struct RawOption {
     end: usize,
 }
 
-/// Reads a closed block.
+/// Reads the question and the options of a block.
 pub(super) fn read_choice(
     block: &FilamentBlock,
     cx: &BlockContext,
@@ -121,7 +122,7 @@ fn choice_from_lines(
     BlockOutcome::Read
 }
 
-/// Reads a choice from JSON: a list of options, or an object with one.
+/// Reads a choice from JSON: a list of options, or an object that contains the list.
 fn choice_from_json(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn IntentSink) -> BlockOutcome {
     let json = read_json(&block.body, block.body_start, &cx.options.limits, out);
     // Text under the first of the keys that is present; values of other types are written as JSON.

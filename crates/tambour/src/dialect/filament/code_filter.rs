@@ -45,7 +45,7 @@ enum HeldTokenKind {
     },
     CommentOpen,
     CommentClose,
-    /// An end of a comment that only HTML knows.
+    /// Another end of an HTML comment than `-->`, such as `--!>`.
     HtmlCommentClose,
     Reasoning(ReasoningMark),
 }
@@ -179,7 +179,8 @@ impl MarkdownTracker {
         self.code.is_quoted()
     }
 
-    /// Returns whether the place after all text so far is not code.
+    /// Returns whether the place after all text so far is certainly not code: neither a fence nor a backtick
+    /// is open.
     pub(super) fn is_plain(&self) -> bool {
         self.code.context() == CodeContext::Text
     }

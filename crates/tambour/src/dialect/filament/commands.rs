@@ -31,7 +31,7 @@ pub(super) struct MvuCommands {
 /// Maximum depth of nested brackets in a command.
 const MAX_BRACKET_DEPTH: usize = 64;
 
-/// Number of operations from which on the fields of an object are no longer split into operations.
+/// Number of operations from which on an object is no longer split into one operation for each field.
 const MAX_LEAVES: usize = 1000;
 
 /// Reads the commands of a text at the place `at`. The block has `earlier_count` operations before them.
@@ -61,8 +61,8 @@ pub(super) fn read_commands(
                 let operation_count = commands.operations.len();
                 let reason = parse_reason(&text[read_end..]);
                 read_end += reason.map_or(0, |(reason_len, _)| reason_len);
-                let may_not_run = tracker.push_command();
-                match may_not_run {
+                let is_run_uncertain = tracker.push_command();
+                match is_run_uncertain {
                     true => commands.refuse(
                         name,
                         &args,
@@ -242,8 +242,8 @@ impl MvuCommands {
         }
     }
 
-    /// Returns the report on the first refused operation from the index `start` on, which the command `name`
-    /// became. The block has `earlier_count` operations before these commands.
+    /// Returns the report on the first refused operation of the command `name`, whose operations begin at the
+    /// index `start`. The block has `earlier_count` operations before these commands.
     fn first_refusal_report(
         &self,
         start: usize,
@@ -274,13 +274,14 @@ impl MvuCommands {
         Some(operation_findings::name_operation(earlier_count + index + 1, refused_operation, report))
     }
 
-    /// Adds an operation that is refused with `message`, because a part of its command would be guessed.
+    /// Adds an operation that is refused with `message`, because a part of its command would have to be
+    /// guessed.
     fn refuse(&mut self, name: &str, args: &[&str], message: &str) {
         let op = if name == "add" { Op::Add } else { Op::Set };
         let path = path_of(args).unwrap_or_default();
         self.operations.push(match parse_lodash_path(&path).and_then(StatePath::new) {
             Some(path) => {
-                // The value 0 replaces the value that would be guessed.
+                // 0 takes the place of the value, which is not known.
                 Operation::new(op, path, Some(0.into())).refuse(RefusalReason::ValueGuessed, message)
             }
             // An invalid path is kept as written, and so is the value.
@@ -305,7 +306,7 @@ impl MvuCommands {
         let Some(steps) = path.as_deref().and_then(parse_lodash_path) else {
             return self.operations.push(refused_operation(""));
         };
-        // A guessed value refuses only its own command.
+        // A value that cannot be read makes only its own command refused, not the others.
         let mut values = Vec::with_capacity(args.len());
         // `set` may give the old value before the new one. The old value is not read, since it is never
         // compared.
@@ -403,7 +404,7 @@ impl MvuCommands {
     }
 }
 
-/// Returns the path of a command as written, without its quotes; `None` without arguments.
+/// Returns the path of a command, without its quotes and with its escapes decoded; `None` without arguments.
 fn path_of(args: &[&str]) -> Option<String> {
     args.first()
         .map(|path| command_value::unescape(command_value::strip_quotes(path), UnknownEscape::DropBackslash))

@@ -12,7 +12,7 @@ use crate::span::{LazyPlace, Place};
 /// Writer of the content of a reply.
 pub(super) struct ContentWriter {
     sanitizer: HtmlSanitizer,
-    /// Set if the next text does not directly follow the last one.
+    /// Set if the next text does not directly follow the last one in the reply, so that its place is needed.
     has_gap: bool,
     /// Set once there was non-blank text.
     has_text: bool,
@@ -26,7 +26,7 @@ pub(super) struct ContentWriter {
     trailing_breaks: usize,
     /// End of the text, if it is to be searched for choices (F-142).
     tail: Option<String>,
-    /// Set while text of an unreadable block is emitted, which was reported as a whole.
+    /// Set while the text of an unreadable block is emitted: the block was reported as a whole.
     is_reported: bool,
 }
 

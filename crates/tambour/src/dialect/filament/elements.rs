@@ -89,7 +89,7 @@ pub(super) fn read_component(
         }
         None => (Value::Object(Map::new()), None),
     };
-    // Text before the JSON may be the better part of a broken body.
+    // In a broken body, text before the JSON may matter more than the JSON.
     let text_before = json.as_ref().map(|json| trim(&block.body[..json.span.start]));
     let has_text_before = text_before.is_some_and(|text| !text.is_empty() && !text.starts_with("```"));
     // Offset of the text after the JSON, if that text is the whole fallback.

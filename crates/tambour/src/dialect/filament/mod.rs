@@ -1,4 +1,5 @@
-//! Filament: a reply in tags (F-100 to F-237).
+//! Filament: a reply in tags (F-100 to F-237), or the failure marker `<<ParsingError>>` alone (J-055), with
+//! which the model declares that it could not write one.
 //!
 //! `frame` tracks the open element and routes text, according to the expected structure in `tags`.
 //! `code_filter` finds tags that are in code, `content` emits text. A `block` is buffered until it closes.
@@ -148,7 +149,7 @@ impl Dialect for FilamentReader {
             }
             self.begin_reply(&text, out);
         }
-        // A bracket before a blank is text, not the beginning of a tag.
+        // `<` before a blank is text, not the beginning of a tag.
         let is_spaced =
             |partial_tag: &str| partial_tag.trim_start_matches(['<', '＜']).starts_with([' ', '\t']);
         if let Some(partial_tag) =

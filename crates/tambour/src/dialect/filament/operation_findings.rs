@@ -142,7 +142,7 @@ fn value_at<'a>(value: &'a Value, path: &[PathStep]) -> Option<&'a Value> {
     })
 }
 
-/// Returns whether a text, read on its own, is that value.
+/// Returns whether `text`, read without the text around it, gives `value`.
 fn reads_as(text: &str, value: &Value, limits: &Limits) -> bool {
     match json::parse_strict(text, limits) {
         Ok(parsed) => parsed == *value,

@@ -13,7 +13,7 @@ use crate::structure::ExpectedStructure;
 pub(super) struct FilamentOptions {
     /// Expected structure of replies, if one is configured (F-200).
     pub(super) structure: Option<ExpectedStructure>,
-    /// Ids of the active protocols, from which the instructions are made (F-007).
+    /// Ids of the active protocols (F-007), if configured; `structure` was made from them.
     pub(super) protocols: Option<Vec<String>>,
     /// Set if a thinking head is inserted only for a mandatory thought (F-201).
     pub(super) is_head_mandatory_only: bool,

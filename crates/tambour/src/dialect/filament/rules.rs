@@ -28,7 +28,7 @@ const CHOICE: &str =
 const MEDIA: &str = reply!("<media type=\"image\" src=\"a/b.png\" alt=\"the gate\" />\n");
 const COMPONENT: &str = reply!("<ui_component view=\"map.small\">\n{\"zoom\": 2}\n</ui_component>\n");
 const CALL: &str = reply!("<tool_call name=\"roll\">\n{\"sides\": 6}\n</tool_call>\n");
-// Options with which examples are read.
+// Options with which some examples are read.
 const TOOLS: &str = r#"tools={"roll":{"type":"object","properties":{"sides":{"type":"integer"}}},"hide":{"type":"object","x-callers":["nobody"]}}"#;
 const STRUCTURE: &str = r#"filament.structure={"mandatory":["thought","content"],"optional":["status_bar"],"dependency":{"content":"thought"}}"#;
 
@@ -161,6 +161,6 @@ rules! {
         broken content!(), correct GOOD;
 }
 
-/// Rules that a failure marker breaks.
+/// Rules about `<<ParsingError>>`, the failure marker, with which the model declares that it could not reply.
 pub(super) const MARKER_RULES: marker::MarkerRules =
     marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

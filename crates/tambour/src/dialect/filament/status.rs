@@ -1,4 +1,5 @@
-//! Reader of `status_bar`: free tags as a tree of items (F-130), its JSON form (F-141), and HTML (F-140).
+//! Reader of `status_bar`: free tags, whose names the model chooses, as a tree of items (F-130), its JSON
+//! form (F-141), and HTML (F-140).
 
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ const MAX_TAG_DEPTH: usize = 64;
 /// Maximum number of levels of items in JSON; a deeper value is one item with its JSON as text.
 const MAX_JSON_DEPTH: usize = 32;
 
-/// Reads a closed block.
+/// Reads a block in any of its forms.
 pub(super) fn read_status(
     block: &FilamentBlock,
     cx: &BlockContext,
@@ -82,8 +83,8 @@ fn read_html_status(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn Inte
     BlockOutcome::Read
 }
 
-/// Returns the text of HTML without its tags. Each block element begins and ends a line; blank lines are
-/// dropped.
+/// Returns the text of HTML without its tags. Every tag breaks the line, except those of inline elements and
+/// table cells; blank lines are dropped.
 pub(super) fn text_lines(markup: &str) -> String {
     let mut text = String::new();
     let mut rest = markup;
@@ -242,7 +243,7 @@ fn items_from_tags(body: &str, max_depth: usize) -> (Vec<StatusItem>, bool) {
     (items, has_unused)
 }
 
-/// A free tag, with its name.
+/// A free tag, with its name, or a comment.
 enum StatusTag<'a> {
     Open(&'a str),
     Close(&'a str),

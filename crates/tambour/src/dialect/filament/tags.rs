@@ -58,7 +58,7 @@ pub(super) enum ElementForm {
     SingleUpdate,
     /// `<UpdateVariable>`: commands.
     Commands,
-    /// `<JSONPatch>` without an `<UpdateVariable>` around it.
+    /// `<JSONPatch>` or `<json_patch>`, without an `<UpdateVariable>` around it.
     Patch,
     /// `<xx>`: a list of options.
     List,
@@ -121,7 +121,7 @@ pub(super) enum TagMeaning {
     Reasoning(KnownElement),
     /// An element around the whole reply.
     Envelope,
-    /// A reply tag that is not in the structure.
+    /// A reply tag, or another name of one, that the structure does not have.
     Inactive,
     /// Any other tag.
     Unknown,
@@ -186,7 +186,7 @@ impl TagTable {
         self.expected.must_follow(&self.element(index).name, &self.element(predecessor).name)
     }
 
-    /// Returns the first element of the structure with a kind.
+    /// Returns the index of the first element of the structure with a kind.
     pub(super) fn first_of_kind(&self, kind: ElementKind) -> Option<usize> {
         self.any_of_kind(kind).filter(|index| !self.is_added_thought(*index))
     }
@@ -277,14 +277,15 @@ impl TagTable {
             })
     }
 
-    /// Returns the fault in the position of an element that begins after the elements `earlier`, if any.
+    /// Returns the fault in the position of the element `index`, which begins after the elements `earlier`;
+    /// `None` if it fits.
     pub(super) fn misfit<'a>(&'a self, index: usize, earlier: &[usize]) -> Option<ElementMisfit<'a>> {
         let earlier_names: Vec<&str> =
             earlier.iter().map(|&earlier_index| &*self.expected.elements[earlier_index].name).collect();
         self.expected.find_misfit(&self.expected.elements[index].name, &earlier_names)
     }
 
-    /// Returns the mandatory elements that are not among the `present` ones.
+    /// Returns the indexes of the mandatory elements that are not among the `present` ones.
     pub(super) fn missing(&self, present: &[usize]) -> Vec<usize> {
         let is_missing =
             |&index: &usize| self.expected.elements[index].is_mandatory && !present.contains(&index);

@@ -36,7 +36,7 @@ const CALL_RULES: call_check::CallRules = call_check::CallRules {
 /// Attributes of a call, besides its name, that are not arguments.
 const NON_ARGUMENT_ATTRIBUTES: [&str; 4] = ["id", "call_id", "type", "index"];
 
-/// Reads a closed block and appends a valid call to `calls`; `steps_left` are the steps left for argument
+/// Reads a block and appends its call to `calls` if it is valid; `steps_left` are the steps left for argument
 /// checks.
 pub(super) fn read_call(
     block: &FilamentBlock,
@@ -114,7 +114,7 @@ pub(super) fn read_call(
         .filter(|(json, other)| other.as_ref().is_none_or(|other| other.value != json.value));
     let tag_doubt =
         tag_doubt.map(|_| ValueDoubt::guess(block.body_start, block.end(), update::TAG_IN_VALUE_DOUBT));
-    // The empty path stands for the whole JSON.
+    // The empty path is that of the whole JSON.
     let doubt = json.as_ref().and_then(|json| json.doubts.find_within(&[])).or(tag_doubt.as_ref());
     let result = match &cx.options.tools {
         None => {
@@ -149,7 +149,7 @@ pub(super) fn read_call(
 }
 
 /// Returns whether a body has only a fence, and surplus brackets and commas, around its JSON. Other text may
-/// be the better part of the call.
+/// matter more than the JSON.
 fn is_json_alone(body: &str, span: &std::ops::Range<usize>) -> bool {
     let (text_before, text_after) = (trim(&body[..span.start]), trim(&body[span.end..]));
     (text_before.is_empty() || text_before.starts_with("```") && !text_before.contains(['"', '{']))

@@ -39,7 +39,7 @@ struct ParsedUpdate {
     is_complete: bool,
 }
 
-/// Reads a closed block.
+/// Reads the operations of a block and emits them; if it cannot be read, nothing of it runs.
 pub(super) fn read_update(
     block: &FilamentBlock,
     cx: &BlockContext,
@@ -154,7 +154,8 @@ fn read_with_analysis(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
     update
 }
 
-/// Returns the start of the first line that begins a list or object, if the text ends with the end of one.
+/// Returns the start of the first line that begins a list, an object or a fence, if the text ends with the
+/// end of one.
 fn find_final_list(text: &str) -> Option<usize> {
     let is_list_end = trim(text).ends_with([']', '}', '］', '｝', '`']);
     let mut lines = text.split_inclusive('\n').scan(0, |next_start, line| {
@@ -367,7 +368,7 @@ impl OperationReader<'_> {
     fn finish_operation(&mut self, operation: Operation, is_keyed: bool) -> Operation {
         self.count += 1;
         let operation = self.refuse_doubtful(operation, is_keyed);
-        // Faults that depend on the state are reported with its results.
+        // Faults of a command depend on the state, so they are reported when it is applied.
         let report = operation.report(self.block.body_start, self.block.end());
         if let Some(report) = report.filter(|_| operation.command().is_none()) {
             let report = operation_findings::name_operation(self.count, &operation, report);
@@ -392,7 +393,7 @@ impl OperationReader<'_> {
         let Some(doubt) = own_doubt.or_else(|| doubts.find_within(&self.path).filter(is_refused)) else {
             return operation;
         };
-        // A type mismatch of a guessed value is caused by the guess.
+        // An earlier refusal stays, except a type mismatch, which the guessed value may have caused.
         if operation.refusal().is_some_and(|refusal| refusal.reason != RefusalReason::OperationTypeMismatch) {
             return operation;
         }

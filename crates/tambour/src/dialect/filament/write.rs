@@ -38,7 +38,7 @@ pub(super) fn write_with(events: &[Event<'_>], tags: &TagTable) -> String {
         pending: Vec::new(),
         late_thoughts: String::new(),
         code: CodeTracker::default(),
-        blocks: Vec::new(),
+        kept_elements: Vec::new(),
     };
     events.iter().for_each(|event| writer.write_event(event));
     writer.finish()
@@ -60,10 +60,10 @@ struct FilamentWriter<'a> {
     /// Code structure of the content.
     code: CodeTracker,
     /// Elements whose place is decided at the end, with their indexes in the structure.
-    blocks: Vec<(usize, String)>,
+    kept_elements: Vec<(usize, String)>,
 }
 
-/// An insertion into the content that is not text, as it is written.
+/// Markup that is inserted into the content.
 enum ContentInsertion {
     /// A comment.
     Comment(String),
@@ -277,6 +277,7 @@ impl FilamentWriter<'_> {
             let is_code = match code.context() {
                 CodeContext::Text => false,
                 CodeContext::Fence => true,
+                // A backtick on the rest of the line may close the open one.
                 CodeContext::Undecided(_) => line.contains('`'),
             };
             if !is_code {
@@ -313,7 +314,7 @@ impl FilamentWriter<'_> {
             self.end_thought();
             self.out.push_str(&markup);
         } else {
-            self.blocks.push((index, markup));
+            self.kept_elements.push((index, markup));
         }
     }
 
@@ -343,7 +344,7 @@ impl FilamentWriter<'_> {
         }
         markup_after.push_str(&details);
         let mut markup_before = String::new();
-        for (index, markup) in &self.blocks {
+        for (index, markup) in &self.kept_elements {
             let precedes_content = self
                 .tags
                 .first_of_kind(ElementKind::Content)
@@ -382,7 +383,7 @@ fn escape_attribute(text: &str) -> String {
     encode(text).replace('"', "&quot;").replace(['\n', '\r'], " ")
 }
 
-/// Writes JSON in which no tag can be read.
+/// Writes JSON without `</`, so that no closing tag can be read in it.
 fn safe_json(value: &Value) -> String {
     value.to_string().replace("</", "<\\/")
 }

@@ -32,6 +32,7 @@ const STOPS_AT_AMPERSAND: bool = false;
 pub(super) struct AnswerWriter {
     /// Code structure of the text so far.
     code: CodeTracker,
+    /// Open HTML comment in the text so far.
     comment: CommentTracker,
     late_watch: LateStructureWatch,
     /// Beginning of the answer, as long as it may be the failure marker.
@@ -58,7 +59,7 @@ pub(super) struct AnswerWriter {
     has_structure: bool,
     /// Set while the source text of a tool call is emitted as text: it is not Markdown.
     is_call_form: bool,
-    /// HTML elements that quote.
+    /// Open HTML elements that quote: a mark in them is an example.
     quoting: QuotingElements,
     /// Maximum length of unfinished markup in bytes (`limits.tag`).
     tag_limit: usize,
@@ -78,6 +79,7 @@ pub(super) struct RemovedMark {
 }
 
 impl AnswerWriter {
+    /// Creates a writer; `is_detected` is set if `auto` took the reply for plain text.
     pub(super) fn new(options: &Options, is_detected: bool) -> AnswerWriter {
         AnswerWriter {
             code: CodeTracker::default(),

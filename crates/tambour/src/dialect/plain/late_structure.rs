@@ -14,7 +14,7 @@ pub(super) struct LateStructureWatch {
     event_finder: Option<EventLineFinder>,
 }
 
-/// Finds a line that begins with the object of a contract event, such as `{"event":"final_delta"`.
+/// Finds a line that begins with an event of a JSONSeq reply, such as `{"event":"final_delta"`.
 #[derive(Clone, Debug)]
 struct EventLineFinder {
     /// Bytes of [`EVENT_PATTERN`] that the current line has matched; `None` if it can no longer match.

@@ -16,8 +16,8 @@ use crate::span::Place;
 /// Maximum length in bytes of an undecided leading mark with the white space after it.
 const MAX_PENDING_BYTES: usize = 1023;
 
-/// An undecided leading mark and the text after it. An element after the mark, or a sentence about it, makes
-/// the mark text.
+/// An undecided leading mark, which opens or closes reasoning or belongs to a template, and the text after
+/// it. An element after the mark, or a sentence about it, makes the mark text.
 pub(super) struct LeadingMark {
     mark: ReasoningMark,
     /// Source text of the mark, and the text after it.
@@ -167,7 +167,7 @@ impl PlainParser {
         let is_end = false;
         match token {
             _ if leading_mark.mark.kind != MarkKind::Open => {
-                return self.push_after_control(leading_mark, token, out);
+                return self.push_after_nonopening(leading_mark, token, out);
             }
             _ if leading_mark.sentence_close.is_some()
                 || !is_blank(&leading_mark.raw[leading_mark.tag_len..]) =>
@@ -215,7 +215,7 @@ impl PlainParser {
 
     /// Handles a token after a leading mark that does not open reasoning; returns whether the token is
     /// consumed.
-    fn push_after_control(
+    fn push_after_nonopening(
         &mut self,
         leading_mark: LeadingMark,
         token: &MarkupToken<'_>,

@@ -23,9 +23,10 @@ pub(super) struct PlainParser {
     /// Part of the reply at the current place.
     pub(super) current_part: PlainPart,
     mode: ReasoningMode,
-    /// The current reasoning, as its marks open and close it; `None` if the reply starts inside reasoning.
+    /// The current or last reasoning, as its marks open and close it; `None` before any opening mark, also if
+    /// the reply starts inside reasoning.
     pub(super) open_reasoning: Option<OpenReasoning>,
-    /// Place of the mark that opened the reasoning.
+    /// Place of the mark that opened the reasoning; the start of the reply without one.
     pub(super) reasoning_start: Place,
     /// Set once the reasoning has text other than white space.
     has_reasoning_text: bool,
@@ -47,9 +48,9 @@ pub(super) struct PlainParser {
     pub(super) mention: Option<MarkMention>,
     /// Set once `<s>` was read as the HTML tag of struck-out text: `</s>` is then no template mark.
     pub(super) has_strike_tag: bool,
-    /// Set while text is read again in which no mark opens reasoning, because none is ever closed.
+    /// Set while text is read again in which no mark opens reasoning, because it was decided to be text.
     pub(super) ignores_opening_marks: bool,
-    /// Offset of the last mark that closed reasoning without a beginning: all text before it was reasoning.
+    /// Offset of the last closing mark without an opening one: all text before it may have been reasoning.
     pub(super) last_unopened: Option<usize>,
     pub(super) answer: AnswerWriter,
     /// Maximum length of a tag in bytes (`limits.tag`).
@@ -61,7 +62,7 @@ pub(super) struct PlainParser {
 /// Part of a plain reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlainPart {
-    /// Only white space so far.
+    /// Only white space, or a possible lead-in such as a role word, so far.
     Start,
     /// In leading reasoning.
     Reasoning,

@@ -38,6 +38,6 @@ rules! {
         correct "Start today.";
 }
 
-/// Rules that a failure marker breaks.
+/// Rules about `<<ParsingError>>`, the failure marker, with which the model declares that it could not reply.
 pub(super) const MARKER_RULES: marker::MarkerRules =
     marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

@@ -1,5 +1,6 @@
-//! The answer, which is the content of `<final>`: Markdown whose tags are escaped outside code (T-020,
-//! T-029).
+//! The answer: the content of `<final>`, or text without `<final>` that takes its place. It is Markdown whose
+//! tags are escaped outside code (T-020, T-029). The queries block in it, a comment with search queries, is
+//! read by `block`.
 
 use super::block::{FinishedBlock, NO_QUERIES_MESSAGE};
 use super::context::{self, ReaderContext};
@@ -22,7 +23,7 @@ pub(super) enum FinalOutcome {
     /// The tag closes an element that the answer interrupted.
     ClosesInterrupted(ThinkingMlElement),
     /// The tag begins a queries block; `opening` is the text before the tag that belongs to the block, and
-    /// begins at `at`.
+    /// begins at `at`; `is_line_start` is set if it begins a line.
     Block { opening: String, at: Place, is_line_start: bool },
 }
 
@@ -40,9 +41,9 @@ pub(super) struct FinalReader {
     has_text: bool,
     /// Number of queries blocks.
     block_count: u32,
-    /// Extent of the block that should end `<final>`.
+    /// Extent of the first block, which should end `<final>`, or of a block after `<final>`.
     block_extent: Extent,
-    /// Set if only white space follows that block.
+    /// Set if only white space follows the first block in `<final>`.
     is_block_last: bool,
     /// Extent of the last block.
     last_block: Option<Extent>,
@@ -50,7 +51,7 @@ pub(super) struct FinalReader {
     used_block: Option<Extent>,
     /// Number of queries in `used_block`.
     query_count: usize,
-    /// End of a `<final>` without a block.
+    /// End of a `<final>` without a block, until the missing block has been reported.
     blockless_end: Option<Place>,
     /// Set if the answer is text without `<final>`.
     is_implied: bool,
@@ -359,7 +360,7 @@ impl FinalReader {
         }
     }
 
-    /// Emits markup that is escaped or reported unless it is in code.
+    /// Keeps markup in the answer: it is escaped, and reported, once it is known whether it is in code.
     fn keep_markup(&mut self, raw: &str, at: Place, kind: MarkupKind, out: &mut dyn IntentSink) {
         // When text is read a second time, the first reading has reported no faults inside comments.
         let is_commented = self.is_in_comment && matches!(kind, MarkupKind::FinalClose(..));

@@ -1,4 +1,5 @@
-//! The queries block at the end of `<final>` (T-040 to T-052).
+//! The queries block at the end of `<final>` (T-040 to T-052): a JSON list of search queries in
+//! `<!-- <serp_queries>` … `</serp_queries> -->`.
 
 use serde_json::Value;
 
@@ -341,7 +342,8 @@ impl QueriesBlock {
     }
 
     /// Removes the part that is not queries from a block left open at `end`, and returns it with its place:
-    /// it is text, and the block ends before it. Returns `None` if the whole body is queries.
+    /// it is text, and the block ends before it. Returns `None` if the whole body is queries, or if the block
+    /// has its closing tag.
     pub(super) fn split_off_text(&mut self, end: Place) -> Option<(String, Place)> {
         if self.closing.is_some() {
             return None;

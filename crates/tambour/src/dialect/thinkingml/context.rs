@@ -28,7 +28,7 @@ pub(super) struct ReaderContext {
 pub(super) enum LineContent {
     /// Only white space.
     Blank,
-    /// A tag of the structure, and white space.
+    /// A tag after which text counts as at the start of a line, and then only white space.
     Tag,
     /// Other text.
     Text,
@@ -133,7 +133,7 @@ pub(super) fn report_tag_in_text(
     out.report(report.with_row(row).with_repair(repair));
 }
 
-/// Reports a failure marker that is not the whole reply.
+/// Reports a failure marker (`<<ParsingError>>`) that is not the whole reply.
 pub(super) fn report_embedded_marker(at: Place, repair: &str, out: &mut dyn IntentSink) {
     let message = "the failure marker occurs beside other content";
     report_at(rules::PARSING_ERROR_EMBEDDED, at, FAILURE_MARKER.len(), message, repair, out);

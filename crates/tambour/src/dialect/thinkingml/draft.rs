@@ -29,7 +29,7 @@ pub(super) struct DraftReader {
     start: Place,
     /// A `<thinking>` in the draft, until the next token decides what it is.
     pending_thinking: Option<(String, Place)>,
-    /// The mark that closed the last draft, as long as no text follows it.
+    /// The mark that closed the last draft, as long as no text follows it; `None` after `</think>`.
     last_close: Option<ReasoningMark>,
     /// `<final>` elements in the draft. One of them is the answer if the draft is never closed and no other
     /// answer follows.

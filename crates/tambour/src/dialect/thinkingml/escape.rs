@@ -22,7 +22,7 @@ pub(super) struct AnswerEscape {
     comment: CommentTracker,
 }
 
-/// Markup held in the filter: it is escaped or reported once it is known not to be code.
+/// Markup held in the filter until it is known whether it is code, where it is not escaped.
 #[derive(Clone, Debug)]
 struct HeldMarkup {
     start: Place,
@@ -83,8 +83,8 @@ impl AnswerEscape {
         seam.push_text(text, at, &mut |seam_piece| push_joined(seam_piece, filter, comment, out));
     }
 
-    /// Reads markup that is escaped or reported unless it is in code. `is_reported` is set if it was reported
-    /// before, so that it is only escaped.
+    /// Reads markup that is escaped, and reported, once it is known whether it is in code. `is_reported` is
+    /// set if it was reported before, so that it is only escaped.
     pub(super) fn push_markup(
         &mut self,
         raw: &str,

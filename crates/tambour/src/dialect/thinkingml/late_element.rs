@@ -103,7 +103,7 @@ impl LateElement {
         let is_opening = tag.kind == TagKind::Open;
         match (self.is_in_thinking, name) {
             (true, ThinkingMlElement::Thinking | ThinkingMlElement::Phase) => true,
-            // A late phase may be the first of several.
+            // A late phase that is not closed ends at a tag of the `<thinking>` around late phases.
             (_, ThinkingMlElement::Thinking) if self.name == ThinkingMlElement::Phase => true,
             _ => is_opening && name.is_top() && name != self.name,
         }

@@ -1,4 +1,5 @@
-//! ThinkingML: `think?`, `serp?`, `thinking` with phases, `final` with a queries block.
+//! ThinkingML: a reply of the elements `think` (a draft) and `serp` (a summary), both optional, `thinking`
+//! with phases, and `final`, the answer, with a block of search queries at its end.
 //!
 //! Only `frame` knows the parts of a reply: `draft`, `serp`, `thinking`, `answer`, `block` and
 //! `late_element`. Each part takes a token, its place and the output, keeps its own state, and returns an

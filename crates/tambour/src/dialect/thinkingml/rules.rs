@@ -179,10 +179,10 @@ rules! {
         broken GOOD, correct concat!(thinking!(), answer!("Stretch your ankles.\n"));
 }
 
-/// Rules that a failure marker breaks.
+/// Rules about `<<ParsingError>>`, the failure marker, with which the model declares that it could not reply.
 pub(super) const MARKER_RULES: marker::MarkerRules =
     marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
 
-/// Rule T-040 under `thinkingml.serp_block=optional`.
+/// The rule [`SERP_BLOCK_MISSING`] at a lower level, for `thinkingml.serp_block=optional`.
 pub(super) const SERP_BLOCK_OPTIONAL: &crate::finding::Rule =
     &crate::finding::Rule { level: crate::finding::RuleLevel::Should, ..*SERP_BLOCK_MISSING };

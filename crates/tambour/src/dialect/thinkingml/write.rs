@@ -214,8 +214,8 @@ fn write_piece(piece: &FilteredPiece<'_, EscapedMarkup>, comment: &mut CommentTr
         }
     };
     let text = match (is_escaped, is_in_code) {
-        // The reader decodes entities in code. They are escaped as little as possible, because it holds a
-        // line only up to a limit.
+        // The reader decodes entities in code. They are escaped as little as possible, because the reader
+        // holds a line only up to a limit.
         (true, true) => escape_entities(raw).replace('<', "&lt;"),
         (false, true) => escape_entities(raw),
         (true, false) => raw.replace('<', "&lt;").replace('>', "&gt;"),

@@ -1,5 +1,5 @@
-//! Finds where arguments between marks end: a value contains marks of its own format only if the value
-//! is closed after them.
+//! Finds where arguments between marks end: a value contains marks of the format of the call only if
+//! the value is closed after them.
 
 use crate::lex::scan;
 
@@ -50,7 +50,7 @@ pub(super) struct MarkIndex<'m> {
 pub(super) struct ArgumentExtent {
     /// Offset after the value.
     pub(super) end: usize,
-    /// Offset after the closing mark, if there is one.
+    /// Offset after the closing mark, or after the value if it has none.
     pub(super) next_offset: usize,
     /// Set if the argument has its closing mark.
     pub(super) is_closed: bool,

@@ -57,7 +57,7 @@ fn value_type(value: &Value) -> &'static str {
 /// Notation of an argument's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArgumentNotation {
-    /// Text of any type.
+    /// Bare text; its type follows from the schema, or else from the text.
     Bare,
     /// JSON, as the mark of the argument declares.
     Json,
@@ -80,7 +80,7 @@ pub(super) fn parse_value(
     let found = json::parse_strict_with_doubts(trimmed, limits)
         .ok()
         .or_else(|| parse_large_number(trimmed, &types, limits));
-    // The empty path stands for the whole value.
+    // The empty path is that of the whole value.
     let doubt = found.as_ref().and_then(|found| found.doubts.find_within(&[]).cloned());
     let is_bare = notation == ArgumentNotation::Bare;
     if is_bare && types.is_empty() && doubt.is_some() && found.as_ref().is_some_and(is_number) {
@@ -120,7 +120,8 @@ fn is_number(found: &FoundValue) -> bool {
     found.value.as_ref().is_some_and(Value::is_number)
 }
 
-/// Returns the value read from `text` if it has one of the types, else the text.
+/// Returns the value read from `text` if it has one of the types, or can become an integer that is one; else
+/// the text.
 fn fit_value(value: Value, text: &str, types: &[&str]) -> Value {
     let kind = value_type(&value);
     let is_fitting =

@@ -89,7 +89,7 @@ pub(super) struct ElementMarks {
     pub(super) is_typed: bool,
 }
 
-/// Marks of `<｜DSML｜invoke name="f"><｜DSML｜parameter name="key"
+/// Marks of DeepSeek V3.2: `<｜DSML｜invoke name="f"><｜DSML｜parameter name="key"
 /// string="true">value</｜DSML｜parameter></｜DSML｜invoke>`.
 pub(super) static DSML: ElementMarks = ElementMarks {
     open: "<｜DSML｜invoke name=\"",
@@ -108,7 +108,7 @@ pub(super) static DSML: ElementMarks = ElementMarks {
     is_typed: true,
 };
 
-/// Marks of `<invoke name="f"><parameter name="key">value</parameter></invoke>`.
+/// Marks of MiniMax: `<invoke name="f"><parameter name="key">value</parameter></invoke>`.
 pub(super) static INVOKE: ElementMarks = ElementMarks {
     open: "<invoke name=\"",
     close: "</invoke>",

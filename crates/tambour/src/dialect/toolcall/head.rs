@@ -43,7 +43,7 @@ pub(super) struct FormFilter {
     pub(super) format: Option<CallFormat>,
     /// Set at the beginning of the reply, where forms without an opening mark are accepted.
     pub(super) is_reply_start: bool,
-    /// Set once marks of Harmony have been seen.
+    /// Set if the format is Harmony, or once marks of Harmony have been seen.
     pub(super) has_harmony: bool,
 }
 
@@ -58,8 +58,8 @@ impl FormFilter {
     }
 }
 
-/// Reads the beginning of `text` in the known format. If that fails and `accepts_any` is set, reads it in any
-/// other format. `is_end` is set if no more text follows.
+/// Reads the beginning of `text` in the format of the filter. If that fails and `accepts_any` is set, reads
+/// it in any other format. `is_end` is set if no more text follows.
 pub(super) fn read_call_start(text: &str, filter: FormFilter, accepts_any: bool, is_end: bool) -> CallStart {
     match read_start(text, filter, is_end) {
         start @ (CallStart::NoMark | CallStart::StrayMark(_)) if accepts_any && filter.format.is_some() => {

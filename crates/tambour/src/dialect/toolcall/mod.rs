@@ -1,5 +1,5 @@
-//! Toolcall dialect: tool calls that a model writes as text in the notation of its family, amid text and
-//! reasoning.
+//! Toolcall dialect: tool calls that a model writes as text in the notation of its family, between other text
+//! and reasoning.
 //!
 //! `formats` is the table of notations. `head` recognizes the beginning of a call, `scan` finds its end, and
 //! `read` decodes it, with `arguments`, `python`, `elements` and `bare_values` for arguments that are not

@@ -26,8 +26,8 @@ const MAX_PIECE: usize = 256;
 /// Code fence around the arguments in some forms.
 const FENCE: &str = "```";
 
-/// Maximum number of bytes of each piece of text after a call that are examined for a sentence that continues
-/// there.
+/// Maximum length in bytes of the part of each text after a call that is searched for the continuation of a
+/// sentence.
 const MAX_TEXT_AFTER: usize = 128;
 
 /// Splits one reply into text, reasoning and calls.
@@ -44,7 +44,7 @@ pub(super) struct ToolcallReader {
     /// Call that has begun at the start of `held_text`.
     open_call: Option<OpenCall>,
     /// Calls that may run at the end of the reply.
-    held_calls: Vec<PendingCall>,
+    held_calls: Vec<HeldCall>,
     /// Steps left for checks of arguments.
     steps_left: u64,
     /// Index in `held_calls` of the first call of the current chain: calls on one line with only blanks
@@ -84,7 +84,7 @@ struct OpenCall {
 }
 
 /// A call that may run if the reply is complete (R-68), with its extent.
-struct PendingCall {
+struct HeldCall {
     call: CallIntent,
     place: Place,
     end: usize,
@@ -392,7 +392,7 @@ impl ToolcallReader {
             CompleteForm { head: &head, raw: &raw[..used_len], place, argument_ranges: &scanner.arguments };
         let mut reports = Vec::new();
         let calls = match ending {
-            // Unclosed values are accepted as arguments if the call itself has its end mark (R-94).
+            // Unclosed values are accepted as arguments if the call itself has its closing mark (R-94).
             CallEnding::Incomplete
                 if head.form.body == CallBody::Python || head.form.body.has_values() && used_len == end =>
             {
@@ -467,7 +467,7 @@ impl ToolcallReader {
         let first_index = self.held_calls.len();
         for (result, call) in checked_calls {
             let Err((fault, message)) = result else {
-                self.held_calls.push(PendingCall {
+                self.held_calls.push(HeldCall {
                     call,
                     place: at,
                     end,
@@ -493,7 +493,7 @@ impl ToolcallReader {
 
     /// Shows a complete call as text.
     fn show_call(&mut self, head: &CallHead, raw: &str, out: &mut dyn IntentSink) {
-        // A fence around arguments is not Markdown: its end need not be on a line of its own.
+        // A fence around arguments is not Markdown: its end need not be alone on its line.
         match raw[..head.body_start].contains(FENCE) && raw.matches(FENCE).count() == 2 {
             true => self.plain.push_call_form(raw, out),
             false => self.plain.push_verbatim(raw, out),
@@ -577,7 +577,7 @@ impl ToolcallReader {
         let runnable_calls =
             calls.iter().filter(|call| !call.is_in_sentence).map(|call| (call.place.offset, call.watch_id));
         self.plain.finish_with(ending, &runnable_calls.collect::<Vec<_>>(), out);
-        for PendingCall { call, place, end, watch_id, is_in_sentence } in calls {
+        for HeldCall { call, place, end, watch_id, is_in_sentence } in calls {
             if is_in_sentence || self.plain.is_text(place.offset, watch_id) {
                 let message =
                     format!("`{}` is in reasoning, code or a sentence; it is not called", call.name);

@@ -172,7 +172,7 @@ impl CompleteForm<'_> {
             Some(Value::String(text)) if trim(&text).is_empty() => no_arguments(),
             Some(Value::String(text)) => match json::parse_strict_with_doubts(trim(&text), &options.limits) {
                 Ok(found) => {
-                    // The empty path stands for the whole value.
+                    // The empty path is that of the whole value.
                     doubt = found.doubts.find_within(&[]).cloned();
                     // Places inside the string are not places in the reply, so the finding covers the whole
                     // text.

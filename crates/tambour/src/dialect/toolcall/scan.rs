@@ -1,4 +1,5 @@
-//! Scanner for the end of a call: follows the arguments while they arrive; each byte is read once.
+//! Scanner for the end of a call: follows the arguments while they arrive; each byte is read once. The end
+//! mark of a call is the last of the closing marks of its form.
 //!
 //! A value is the text between the two tags of one argument, in notations that write arguments in tags. A
 //! mark inside a string or a value does not end a call at once. If nothing else ends the call, for example

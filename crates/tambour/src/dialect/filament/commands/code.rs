@@ -143,7 +143,7 @@ fn is_member_access(text: &str) -> bool {
     text.contains('.') && text.split('.').all(is_name)
 }
 
-/// Returns whether a text is a day, `2024-03-05` or `2024/3/5`, with or without a time after it.
+/// Returns whether a text is a day, `2024-03-05`, `2024/3/5` or `2024.3.5`, with or without a time after it.
 fn is_date(text: &str) -> bool {
     let (day, time) = text.split_once(['T', ' ']).unwrap_or((text, ""));
     ['-', '/', '.'].into_iter().any(|separator| is_day(day, separator)) && is_time(trim(time))
@@ -195,7 +195,7 @@ pub(super) struct JavaScriptTracker<'t> {
     variables: HashSet<&'t str>,
     /// For each open round bracket, whether it holds a condition.
     brackets: Vec<bool>,
-    /// For each open brace, whether its content may not run.
+    /// For each open brace, whether it is uncertain that its content runs.
     braces: Vec<bool>,
     /// Number of `true` in `braces`.
     doubtful_count: usize,
@@ -262,7 +262,7 @@ impl<'t> JavaScriptTracker<'t> {
         }
     }
 
-    /// Reads a command, which ends its statement. Returns whether the command may not run.
+    /// Reads a command, which ends its statement. Returns whether it is uncertain that the command runs.
     pub(super) fn push_command(&mut self) -> bool {
         std::mem::take(&mut self.is_next_conditional) || self.doubtful_count > 0
     }

@@ -101,7 +101,7 @@ fn parse_signed(text: &str) -> Option<Value> {
     is_number.then(|| serde_json::from_str(&format!("{sign}{zero}{digits}")).ok()).flatten()
 }
 
-/// Treatment of a backslash before a character that needs none.
+/// Treatment of a backslash that does not begin one of the escapes of [`unescape`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnknownEscape {
     /// Both characters are kept.
@@ -110,7 +110,7 @@ pub(super) enum UnknownEscape {
     DropBackslash,
 }
 
-/// Decodes escaped quotes, backslashes, tabs and line breaks of a text.
+/// Decodes the escapes of a text: those of quotes, backslashes, tabs (`\t`) and line breaks (`\n`).
 pub(super) fn unescape(text: &str, unknown_escape: UnknownEscape) -> String {
     let mut result = String::with_capacity(text.len());
     let mut chars = text.chars();

@@ -25,7 +25,7 @@ impl FilamentFrame {
         out: &mut dyn IntentSink,
     ) {
         self.has_begun = true;
-        // A thought or content right after one of the same kind continues it (F-203).
+        // A `thought` or `content` right after the same element continues it (F-203).
         let is_adjacent = self.last_closed.take() == Some(element.index)
             && matches!(element.kind, ElementKind::Thought | ElementKind::Content);
         self.check_tag(tag, element, at, out);
@@ -105,6 +105,7 @@ impl FilamentFrame {
                     ElementKind::Details => &["open"],
                     _ => &[],
                 };
+                // A custom tag may have any attributes, and those of HTML say nothing.
                 if element.kind != ElementKind::Custom && element.form != ElementForm::Html {
                     self.report_unused_attributes(tag, element, at, used_attributes, out);
                 }
@@ -148,8 +149,8 @@ impl FilamentFrame {
         }
     }
 
-    /// Reports a name that is an alias of the element's name. Aliases of older forms are reported when their
-    /// blocks are read.
+    /// Reports another name of the element than its current one. Names of older forms are reported when their
+    /// blocks are read; aliases that the structure itself gives are allowed.
     pub(super) fn report_alias(
         &self,
         tag: &MarkupTag<'_>,

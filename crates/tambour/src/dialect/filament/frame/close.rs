@@ -106,7 +106,7 @@ impl FilamentFrame {
         self.apply_outcome(outcome, &block, out);
     }
 
-    /// Refuses a block that may be inside a thought.
+    /// Refuses a block that may be inside a thought or a comment.
     fn refuse_doubtful(&mut self, block: &FilamentBlock, out: &mut dyn IntentSink) {
         let message =
             format!("`<{}>` comes after a thought or a comment that may not have ended", block.name);

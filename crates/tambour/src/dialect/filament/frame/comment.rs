@@ -200,7 +200,7 @@ impl FilamentFrame {
         let Some(comment) = &mut self.comment else { return };
         let Some(CommentEndTag { len, start, .. }) = comment.end_tag.take() else { return };
         let text_after = comment.text.split_off(len);
-        // The text may still belong to the comment: nothing acts until a content begins.
+        // The text may still belong to the comment: nothing acts until the content begins.
         self.is_doubtful |= comment.is_outside;
         let is_closed = false;
         self.end_comment(is_closed, start.offset, out);
@@ -224,7 +224,7 @@ impl FilamentFrame {
         self.content.mark_gap();
     }
 
-    /// Emits a comment in pieces once it exceeds the hold limit.
+    /// Emits a comment in the content in pieces once it exceeds the hold limit.
     pub(super) fn emit_overlong_comment(&mut self, out: &mut dyn IntentSink) {
         // At least 4 bytes, so that any one character fits.
         let limit = self.context.options.limits.hold.max(4);

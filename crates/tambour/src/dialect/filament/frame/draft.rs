@@ -201,7 +201,7 @@ impl FilamentFrame {
         }
     }
 
-    /// Resolves held text as a draft: thinking, in which nothing acts. `end` is the event that shows it.
+    /// Resolves held text as a draft: thinking, in which nothing acts. `end` is the event that shows this.
     pub(super) fn keep_draft(&mut self, end: DraftEnd, out: &mut dyn IntentSink) {
         let has_doubtful_end = self.draft.as_ref().is_some_and(|draft| draft.doubtful_end.is_some());
         if has_doubtful_end && !matches!(end, DraftEnd::Mark) {

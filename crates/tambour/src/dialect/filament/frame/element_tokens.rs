@@ -155,7 +155,7 @@ impl FilamentFrame {
         match self.markdown.tag_context() {
             TagContext::Text => self.handle_markup(*token, at, out),
             TagContext::Undecided => self.markdown.hold_span(token, at),
-            // A closing tag on a line of its own ends even a fence (F-105).
+            // A closing tag alone on its line ends even a fence (F-105).
             TagContext::Fence if begins_line && self.closes_open_element(tag) => {
                 self.markdown.hold_line(token, at)
             }
@@ -299,7 +299,7 @@ impl FilamentFrame {
     /// Handles a token in a block.
     pub(super) fn push_block_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         let OpenElementState::Block(block) = &mut self.open_element else { return };
-        // A medium with its source in the tag has no body.
+        // A `media` element with its source in the tag has no body.
         let is_void = block.element.kind == ElementKind::Media && block.attribute("src").is_some();
         let (kind, block_index) = (block.element.kind, block.element.index);
         // Names of inner tags are free (F-130, F-235): a name that resembles that of a reply tag is no typo
@@ -317,7 +317,7 @@ impl FilamentFrame {
                 let blank_len = text.len() - text.trim_start_matches(is_space).len();
                 self.push_block_text(&text[..blank_len], LazyPlace::from(at), out);
                 if blank_len < text.len() {
-                    // The text comes after the medium, whose closing tag is missing.
+                    // The text comes after the `media` element, whose closing tag is missing.
                     let at = at.end_of(&text[..blank_len]);
                     self.close_unclosed(at.offset, out);
                     self.push_token(MarkupToken::Text(&text[blank_len..]), LazyPlace::from(at), out);
@@ -391,6 +391,7 @@ impl FilamentFrame {
         }
         let may_nest =
             matches!(element.kind, ElementKind::Details | ElementKind::Custom | ElementKind::Status);
+        // Of other kinds, the same name again means that the open block was not closed.
         let is_nested_tag = is_same_element && (may_nest || !has_same_name);
         if is_nested_tag && block.open_nested_names.len() < self.context.options.limits.depth {
             if tag.kind == TagKind::Open {

@@ -168,7 +168,7 @@ impl FilamentFrame {
         &self.tags
     }
 
-    /// Returns the bytes held back, without values that are emitted whole.
+    /// Returns the bytes held back, without those of blocks, which are emitted whole.
     pub(super) fn held_bytes(&self) -> usize {
         let fence_line = self.fence_line.as_ref().map_or(0, |line| line.raw.len());
         let comment = self.comment.as_ref().map_or(0, HeldComment::held_bytes);
@@ -305,7 +305,7 @@ fn correct_tag_kind(token: MarkupToken<'_>) -> MarkupToken<'_> {
     }
 }
 
-/// Returns open reasoning for a thought whose tag is called `name`.
+/// Returns the tracker of reasoning marks for a thought whose tag is called `name`.
 fn thought_reasoning(name: &str) -> OpenReasoning {
     let is_closing = false;
     let mark: ReasoningMark = parse_tag_mark(name, is_closing).unwrap_or(crate::lex::marks::THINK_MARK);

@@ -136,6 +136,7 @@ impl FilamentFrame {
             }
             let message = format!("`{raw}` closes nothing");
             report_at(rules::TAG_UNOPENED, at, raw.len(), message, "left out", out);
+            // The closing mark of Harmony ends any message, so the text before it need not be reasoning.
             if !mark.is_same_family(HARMONY_MARK) {
                 self.refuse_held_calls(raw, out);
             }

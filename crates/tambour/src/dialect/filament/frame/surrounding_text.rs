@@ -258,7 +258,7 @@ impl FilamentFrame {
         self.push_text(&raw, LazyPlace::from(start), out);
     }
 
-    /// Decides at the end of the reply whether a possible fence line is one.
+    /// Decides at the end of the reply whether a possible fence line closes the removed fence or is text.
     pub(super) fn finish_fence(&mut self, out: &mut dyn IntentSink) {
         let Some(PendingFenceLine { raw, .. }) = &self.fence_line else { return };
         match self.fence.is_some_and(|fence| fence.is_closed_by_line(raw)) {
@@ -270,7 +270,7 @@ impl FilamentFrame {
 
 impl PendingFenceLine {
     /// Returns whether the line is still a fence line with this character: a run of fence marks, then at most
-    /// one word.
+    /// one word, and after the line break only white space.
     fn accepts(&self, c: char) -> bool {
         if self.raw.len() >= MAX_FENCE_LINE_BYTES {
             return false;

@@ -1,4 +1,5 @@
-//! Held beginning of an answer, which may be the failure marker and nothing else (T-025, R-72).
+//! Held beginning of an answer, which may be the failure marker, `<<ParsingError>>`, and nothing else (T-025,
+//!
 
 use super::{AnswerWriter, is_unfinished_markup};
 use crate::dialect::IntentSink;

@@ -148,6 +148,7 @@ impl ReplyFrame {
     ///
     fn finish_without_answer(&mut self, end: Place, out: &mut dyn IntentSink) {
         self.drop_held_summary(out);
+        // Apart from the failure marker, the reply may have a draft, but no other element.
         let has_only_think = self.seen_elements.has_only(ThinkingMlElement::Think);
         let marker_form = marker::marker_form(self.surrounding.text()).filter(|_| has_only_think);
         let marker_place = self.marker_place.take();

@@ -1,4 +1,6 @@
 //! The frame of a reply: passes each token to the current part, and continues as the part's outcome says.
+//! The structure begins with the first mandatory element, `<thinking>` or `<final>`; before it, only
+//! `<think>` and `<serp>` are allowed.
 
 mod end;
 mod mention;
@@ -32,7 +34,7 @@ pub(super) struct ReplyFrame {
     context: ReaderContext,
     /// Top-level elements that have begun.
     seen_elements: SeenElements,
-    /// Text outside the elements, since the last one or since the start of the reply.
+    /// Text outside the elements, since `<thinking>` or `<final>` last began or since the start of the reply.
     surrounding: TopLevelText,
     /// The fence around the reply, if it has one.
     fence: Option<ReplyFence>,

@@ -1,5 +1,6 @@
-//! Text outside the elements: left out if a structure follows, otherwise the answer (X-013, T-015). A summary
-//! after text may be an example in it, so it is held until a structure begins.
+//! Text outside the elements: left out if a structure follows, which begins with `<thinking>` or `<final>`,
+//! otherwise the answer (X-013, T-015). A summary, `<serp>`, after text may be an example in that text, so it
+//! is held until a structure begins.
 
 use super::super::context::{self, LineContent};
 use super::super::rules;
@@ -155,7 +156,8 @@ impl ReplyFrame {
         }
     }
 
-    /// Drops and reports text before `next`, which is `<thinking>` or `<final>`.
+    /// Takes and reports text before `next`, which is `<thinking>` or `<final>`. Text before `<final>` is
+    /// kept in case `<final>` is empty.
     pub(super) fn drop_surrounding(&mut self, next: ThinkingMlElement, out: &mut dyn IntentSink) {
         if let Some(place) = self.marker_place.take() {
             context::report_embedded_marker(place, "left out", out);

@@ -128,6 +128,7 @@ impl ThinkingReader {
             let is_other_number = is_not_natural && trimmed.parse::<f64>().is_ok();
             let report = if is_other_number { report.with_row("T-031") } else { report };
             out.report(report.with_repair("not used, numbered in order"));
+            // A number with a sign, white space or leading zeros is used all the same if the ids increase.
             return trimmed.parse().ok().filter(|&id: &u64| id > self.last_id);
         }
         let number: u64 = value.parse().unwrap_or(u64::MAX);
@@ -270,7 +271,7 @@ impl ThinkingReader {
         self.is_in_comment = false;
     }
 
-    /// Ends thinking; reports that it has no `<phase>`.
+    /// Ends thinking, and reports it if it has no `<phase>`.
     pub(super) fn end_thinking(&mut self, out: &mut dyn IntentSink) {
         self.is_in_comment = false;
         let (at, end) = match self.first_phase {
@@ -291,7 +292,8 @@ impl ThinkingReader {
     }
 }
 
-/// Returns `text` without leading white space; `start` becomes the place of the rest.
+/// Returns `text`, which is at the place `at`, without leading white space; `start` becomes the place of the
+/// rest.
 fn trim_leading<'a>(text: &'a str, start: &mut Place, at: Place) -> &'a str {
     let trimmed = text.trim_start_matches([' ', '\t', '\r', '\n']);
     *start = at.end_of(&text[..text.len() - trimmed.len()]);
