@@ -239,8 +239,8 @@ fn list_item(line: &str) -> Option<&str> {
     Some(trim(text)).filter(|text| is_list_mark && is_separate && !text.is_empty())
 }
 
-/// Finds the choice at the end of a text: two or more items, with the line before them as the question
-/// (F-142).
+/// Finds the choice at the end of a text: two or more list items, with the last line before them as the
+/// question (F-142).
 pub(super) fn choice_from_text(text: &str) -> Option<Choice> {
     let lines: Vec<&str> = trim(text).lines().map(trim).collect();
     let item_count = lines.iter().rev().take_while(|line| list_item(line).is_some()).count();

@@ -243,7 +243,7 @@ fn check_source(src: &str) -> Result<(), &'static str> {
     if path.split('/').any(|segment| matches!(trim(segment), ".." | ".")) {
         return Err("leads out of its folder");
     }
-    // A colon after the first slash does not end a scheme.
+    // The scheme is before the first colon, unless a slash precedes that colon.
     let scheme = path.split(['/']).next().unwrap_or_default().split_once(':');
     match scheme {
         Some((scheme, _)) => {

@@ -33,7 +33,7 @@ const CALL_RULES: call_check::CallRules = call_check::CallRules {
     invalid: rules::CALL_INVALID,
 };
 
-/// Attributes of a call, besides its name, that are not arguments.
+/// Attributes of a call that are neither its name nor arguments.
 const NON_ARGUMENT_ATTRIBUTES: [&str; 4] = ["id", "call_id", "type", "index"];
 
 /// Reads a block and appends its call to `calls` if it is valid; `steps_left` are the steps left for argument

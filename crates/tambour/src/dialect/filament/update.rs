@@ -22,10 +22,10 @@ pub(super) const FAILED_CODE: &str = "state_update_partial_failure";
 /// Doubt about a value from which a closing tag was removed, which may have been text of the value.
 pub(super) const TAG_IN_VALUE_DOUBT: &str = "a closing tag was left out of a value, or is next to one";
 
-/// Keys of lists that may hold operations.
+/// Keys under which a JSON object may have a list of operations.
 const LIST_KEYS: [&str; 3] = ["ops", "operations", "patch"];
 
-/// Keys of a text that gives the reason for the operations.
+/// Keys under which a JSON object may have a reason for its operations.
 const REASON_KEYS: [&str; 2] = ["analysis", "reason"];
 
 /// Operations read from a block.

@@ -53,7 +53,8 @@ pub(super) struct AnswerWriter {
     has_text: bool,
     /// Set if only white space precedes the current place on its line.
     is_line_start: bool,
-    /// Prose of the text so far, if it is tracked ([`AnswerWriter::track_prose`]).
+    /// Lines and code spans of the text so far, which show whether a skipped part is text; `None` unless
+    /// [`AnswerWriter::track_prose`] was called.
     prose: Option<ProseTracker>,
     /// Set once a `<thinking>` was kept, because a structure begins with it: its closing tag is kept too.
     has_structure: bool,
@@ -189,7 +190,7 @@ impl AnswerWriter {
         std::mem::replace(&mut self.ignores_backticks, ignores_backticks)
     }
 
-    /// Returns whether this text token can be emitted at once.
+    /// Returns whether a text token can be emitted at once: it neither begins nor continues markup.
     #[inline]
     pub(super) fn can_pass(&self, text: &str) -> bool {
         // 0xE2 is the first byte of `◁`.

@@ -168,7 +168,7 @@ impl FinalReader {
         self.escape.push_text(text, at, out);
     }
 
-    /// Keeps the tag of a block that turned out to be only a tag.
+    /// Keeps, as text, the tag of a block that turned out to be only a tag.
     pub(super) fn keep_block_tag(&mut self, tag: &str, at: Place, out: &mut dyn IntentSink) {
         self.keep_markup(
             tag,

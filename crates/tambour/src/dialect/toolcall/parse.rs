@@ -52,9 +52,10 @@ pub(super) struct ToolcallReader {
     chain_start: usize,
     /// Line of the chain and the text after it, until it is known whether a sentence continues there.
     text_after: Option<(ProseLine, String)>,
-    /// Set if the current message is in Harmony's final channel.
+    /// Set if the current message is in Harmony's final channel, that of answers, where nothing is a call.
     is_in_final: bool,
-    /// Set if marks inside strings and values end calls at once, because that was the end of an earlier call.
+    /// Set once a call has ended at a mark inside a string or value: from then on, such marks end calls at
+    /// once.
     is_hasty: bool,
     /// Marks around the current calls.
     section: CallSection,

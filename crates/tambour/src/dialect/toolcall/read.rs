@@ -21,9 +21,9 @@ use crate::span::Place;
 /// Reason why a form is not a call: the violated rule, and a message.
 pub(super) type CallRejection = (&'static Rule, String);
 
-/// Keys of the tool's name in an object that is a call.
+/// Keys under which an object that is a call may have the tool's name.
 const NAME_KEYS: &[&str] = &["name", "function"];
-/// Keys of the arguments in an object that is a call.
+/// Keys under which an object that is a call may have the arguments.
 const ARGUMENT_KEYS: &[&str] = &["arguments", "parameters", "args"];
 /// Further keys of an object that is a call, which are ignored without a finding.
 const OTHER_KEYS: &[&str] = &["id", "type", "index"];

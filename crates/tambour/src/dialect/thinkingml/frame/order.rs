@@ -337,7 +337,8 @@ impl ReplyFrame {
         self.seen_elements.has(ThinkingMlElement::Thinking) && !self.thinking.is_tagless()
     }
 
-    /// Returns whether reasoning marks that are not tags count: only before the structure begins.
+    /// Returns whether the structure has not begun. Only until then do reasoning marks that are not tags
+    /// count, and only until then may a summary be an example.
     pub(in super::super) fn accepts_marks(&self) -> bool {
         !self.seen_elements.has_structure()
     }

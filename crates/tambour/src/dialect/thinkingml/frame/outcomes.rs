@@ -56,7 +56,7 @@ impl ReplyFrame {
         self.push_token(token, at, out);
     }
 
-    /// Begins `<think>`.
+    /// Begins a draft, whose opening mark is at `at`.
     pub(super) fn begin_draft(&mut self, at: Place) {
         self.draft.begin(at);
         self.part = FramePart::Draft;

@@ -43,9 +43,10 @@ impl HeldFinal {
 pub(in super::super) struct EarlyFinal {
     /// The tag and everything after it.
     quote: QuotedFinal,
-    /// Set if it is in the middle of a line. Another one at the start of a line then takes precedence.
+    /// Set if the `<final>` is in the middle of a line. Another one at the start of a line then takes
+    /// precedence.
     is_mention: bool,
-    /// Set if it is directly in `<thinking>`, not in a phase.
+    /// Set if the `<final>` is directly in `<thinking>`, not in a phase.
     is_direct: bool,
     /// Elements around it that are open after the text held so far.
     open_elements: OpenElements,

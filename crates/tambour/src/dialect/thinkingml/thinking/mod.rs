@@ -41,7 +41,7 @@ pub(super) struct ThinkingReader {
     is_in_comment: bool,
     entities: EntityDecoder,
     state: ThinkingState,
-    /// Set if there are phases but no `<thinking>` tag.
+    /// Set if there are phases but, so far, no `<thinking>` tag.
     is_tagless: bool,
     position: ThinkingPosition,
     /// Start of the current phase.
@@ -223,6 +223,7 @@ impl ThinkingReader {
     pub(super) fn held_bytes(&self) -> usize {
         let position_bytes = match &self.position {
             ThinkingPosition::Untitled { text, .. } => text.len(),
+            // The title itself is emitted whole, so it does not count.
             ThinkingPosition::Title { before, .. } => before.len(),
             ThinkingPosition::Direct | ThinkingPosition::Text => 0,
         };
