@@ -1,12 +1,13 @@
 //! The dialect `auto`: detects the dialect of a reply (J-054, X-013).
 //!
-//! `limits.detect` bytes of non-blank text, called the window, are read before the decision; until then
-//! nothing is emitted. The window grows, up to `limits.hold`, only in two cases: an object may still get the
-//! keys of a dialect, or the text after a tag decides whether the tag belongs to a dialect. In doubt the
-//! reply is text. A reply once read as plain stays plain.
+//! The decision is due after `limits.detect` bytes of non-blank text, called the window, and comes earlier if
+//! the evidence suffices; until then no text is emitted. The window grows, up to `limits.hold`, only in two
+//! cases: an object may still get the keys of a dialect, or the text after a tag decides whether the tag
+//! belongs to a dialect. In doubt the reply is text. A reply once read as plain stays plain.
 //!
 //! Reasoning that the upstream sends in a separate field waits for the decision too: for a plain reply it is
-//! the thinking, for any other dialect it is a draft. Reasoning beyond `limits.hold` becomes a draft.
+//! the thinking, for any other dialect it is a draft, which is not part of the answer. If reasoning
+//! and text together exceed `limits.hold`, the reasoning becomes a draft at once.
 
 use std::sync::Arc;
 
@@ -43,13 +44,13 @@ struct AutoReader {
     is_line_end_examined: bool,
     /// Set if the next non-blank character adds evidence.
     next_char_decides: bool,
-    /// Value of `nonblank_len` at which the decision is due, and whether it was raised because an examination
-    /// at that length gave no decision.
+    /// Value of `nonblank_len` at which the decision is due, and whether that value was raised because an
+    /// examination at the earlier one gave no decision.
     window: usize,
     is_window_extended: bool,
     /// Reasoning received before the decision.
     reasoning: String,
-    /// Set once the reasoning has exceeded the hold limit and become a draft.
+    /// Set once reasoning and text together have exceeded `limits.hold`: all reasoning is then a draft.
     is_reasoning_drafted: bool,
     /// Reader of the detected dialect; `None` before the decision.
     reader: Option<Box<dyn Dialect>>,
@@ -107,8 +108,8 @@ impl Dialect for AutoReader {
         if let Some(reader) = &mut self.reader {
             return reader.push_text(text, out);
         }
-        // One character at a time, so that the decision falls at the same place however the reply is cut into
-        // chunks. The text is examined only where a token can have ended.
+        // One character at a time, so that the decision comes at the same place however the reply is cut
+        // into chunks. The text is examined only where a token can have ended.
         for (at, c) in text.char_indices() {
             self.buffer.push(c);
             self.nonblank_len += if c.is_whitespace() { 0 } else { c.len_utf8() };

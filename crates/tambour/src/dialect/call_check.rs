@@ -110,8 +110,8 @@ pub(super) fn check_doubt(name: &str, doubt: Option<&ValueDoubt>) -> Result<(), 
     Err((CallRefusalReason::DoubtfulValue(doubt.doubt), message))
 }
 
-/// Returns the arguments of a call without any: `{}` if the schema of the tool accepts that. The check
-/// takes its steps from `steps_left`.
+/// Returns `{}` as the arguments of a call that has none, if the schema of the tool accepts that. The
+/// check reduces `steps_left` like [`check_call`].
 pub(super) fn default_arguments(
     name: &str,
     options: &Options,

@@ -1,4 +1,5 @@
-//! Leading reasoning of replies in dialects without markup: it becomes a draft.
+//! Leading reasoning of replies in dialects without markup: it becomes a draft, which is not part of the
+//! answer.
 
 use super::open_reasoning::ReasoningBuffer;
 use super::{Intent, IntentSink};
@@ -18,7 +19,8 @@ pub(super) struct ReasoningRules {
     pub(super) unopened: &'static Rule,
     /// Broken by a reasoning mark with attributes.
     pub(super) attributes: &'static Rule,
-    /// Fields of the requested structure; a structure inside reasoning has at least one of them.
+    /// Fields of the requested structure; a structure inside reasoning has at least one of them. If there are
+    /// none, any JSON value is a structure.
     pub(super) structure_fields: &'static [&'static str],
 }
 
@@ -197,7 +199,8 @@ impl LeadingDraft {
         unread
     }
 
-    /// Ends the input and returns the held text that belongs to the reply itself.
+    /// Ends the input and returns the held text that belongs to the reply itself, or the reply that was found
+    /// at the end of an unclosed draft.
     pub(super) fn finish(&mut self, out: &mut dyn IntentSink) -> String {
         let held_text = std::mem::take(&mut self.held_text);
         match std::mem::replace(&mut self.state, LeadingState::Reply) {

@@ -19,7 +19,7 @@ const ECHO_REASON: &str = "example_echo";
 type ReaderFactory = fn(&Arc<Options>) -> Box<dyn Dialect>;
 
 /// Wraps the reader built by `factory` so that a reply that repeats an example counts as empty. The examples
-/// are `options.examples` and, if the prompt contained the instructions of the dialect
+/// are `options.examples` and, if the prompt contained the dialect's own instructions
 /// (`options.has_own_examples`), the example of those instructions in each language. `rule` is the rule
 /// against repeated examples; `prompt` builds the instructions.
 pub(super) fn refuse_echoes(
@@ -127,7 +127,7 @@ struct HeldOutput {
     held_bytes: usize,
     /// Maximum of `held_bytes` (`limits.hold`).
     max_bytes: usize,
-    /// Set once queries have been emitted; a refusal replaces them with an empty list.
+    /// Set once queries have been emitted, or dropped by a refusal, which then emits an empty list.
     has_queries: bool,
 }
 
@@ -473,7 +473,7 @@ struct PrefixMatch {
     text: String,
     /// Length of the matched prefix, in bytes.
     matched_len: usize,
-    /// Set while everything compared so far matches.
+    /// Set while everything compared so far matches; never set for an empty text.
     is_match: bool,
 }
 

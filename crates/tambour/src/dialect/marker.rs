@@ -1,4 +1,5 @@
-//! Recognition of replies that are only the failure marker (T-025, J-055), or an inexact form of it.
+//! Recognition of replies that are only the failure marker, `<<ParsingError>>`, with which a model declares
+//! that it cannot answer in the requested form (T-025, J-055), or an inexact form of the marker.
 
 use super::{FAILURE_MARKER, IntentSink};
 use crate::finding::{FindingReport, Rule, RuleLevel};
@@ -13,7 +14,8 @@ pub(super) enum MarkerForm {
     Near,
 }
 
-/// Common part of the rule against the marker; each dialect adds its rows and its correct example.
+/// Rule that a reply is not the marker, without the parts that each dialect adds: its specification rows and
+/// its correct example.
 pub(super) const DECLARATION: Rule = Rule {
     code: "parsing_error_marker",
     rows: &[],
@@ -24,7 +26,7 @@ pub(super) const DECLARATION: Rule = Rule {
     correct: "",
 };
 
-/// Common part of the rule on the form of the marker; each dialect adds its rows and its correct example.
+/// Rule that the marker is exact, without the parts that each dialect adds, like [`DECLARATION`].
 pub(super) const FORM: Rule = Rule {
     code: "parsing_error_form",
     rows: &[],

@@ -123,7 +123,7 @@ pub struct PlanIntent {
     pub is_fallback: bool,
 }
 
-/// A tool call whose arguments satisfy the schema of its tool.
+/// A tool call that may run. If tools are registered, its arguments satisfy the schema of its tool.
 #[doc(hidden)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallIntent {

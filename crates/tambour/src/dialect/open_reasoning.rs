@@ -1,9 +1,9 @@
 //! Unclosed reasoning before the requested structure.
 //!
-//! Models forget the closing mark, and then the whole reply reads as reasoning. If its text ends with a run
-//! (JSON values on lines of their own, with only fences and commas between and after them) and one of the
-//! values has a field of the structure, the reasoning ends where the run begins. Actions in the run are not
-//! carried out.
+//! Models forget the closing mark, and then the whole reply reads as reasoning. If its text ends with a run,
+//! which is one or more JSON values on separate lines with only fences and commas between and after them, and
+//! one of the values has a field of the structure, the reasoning ends where the run begins. Actions in the
+//! run are not carried out.
 
 use crate::lex::fence::{self, Fence};
 use crate::limits::Limits;

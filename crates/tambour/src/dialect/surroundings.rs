@@ -1,5 +1,6 @@
-//! Text around a JSON structure: its current line, and the text that is kept in case the reply has no other
-//! answer. Each dialect decides what a line means, and what is kept.
+//! Text around a JSON structure: its current line, and text that is kept because its meaning depends on what
+//! follows. For example, it is the answer if the reply has no other. Each dialect decides what a line
+//! means, and what is kept.
 
 use crate::span::{Extent, Place};
 
@@ -53,7 +54,7 @@ impl SurroundingLines {
         self.place.advance(text);
     }
 
-    /// Reads text of one line, up to its line break at most.
+    /// Reads text of one line, which may end with its line break.
     pub(super) fn push(&mut self, piece: &str) {
         let line = &mut self.line;
         let is_first = line.prefix.is_empty();
@@ -102,8 +103,8 @@ impl SurroundingLine {
         self.rest == LineRest::Text
     }
 
-    /// Returns true if the line has more than `len` bytes, those of its line break included. `len` is less
-    /// than [`MAX_LINE_PREFIX`].
+    /// Returns true if the line, from its first non-blank character up to and including its line break, has
+    /// more than `len` bytes. `len` is less than [`MAX_LINE_PREFIX`].
     pub(super) fn is_longer_than(&self, len: usize) -> bool {
         self.rest != LineRest::Absent || self.prefix.len() > len
     }
@@ -114,7 +115,8 @@ impl SurroundingLine {
     }
 }
 
-/// Text kept for later. Once it exceeds its limit, it is discarded and no more is kept.
+/// Text kept for later. Once it exceeds its limit, it is discarded, and no more is kept until
+/// [`KeptText::restart`].
 #[derive(Clone, Debug)]
 pub(super) struct KeptText {
     /// `None` while nothing is kept.
@@ -154,7 +156,8 @@ impl KeptText {
         }
     }
 
-    /// Adds a line that was counted when it was taken out with [`KeptText::split_off`].
+    /// Puts back a line that was taken out with [`KeptText::split_off`], and a line break. The limit is not
+    /// checked again.
     pub(super) fn push_line(&mut self, line: &str) {
         if let Some(kept) = &mut self.text {
             kept.push_str(line);
@@ -177,7 +180,7 @@ impl KeptText {
         self.take();
     }
 
-    /// Discards the text and keeps no more.
+    /// Discards the text and keeps no more until [`KeptText::restart`].
     pub(super) fn stop(&mut self) {
         self.text = None;
     }

@@ -20,7 +20,7 @@ pub(super) struct Thoughts {
     limits: Limits,
     /// The thought that has begun and not ended.
     open_thought: Option<OpenThought>,
-    /// Set if the structure was found in an unclosed thought.
+    /// Set if the structure was found in an unclosed thought, or in text that counts as one.
     is_structure_in_thought: bool,
 }
 
@@ -56,9 +56,10 @@ impl Thoughts {
         self.is_structure_in_thought
     }
 
-    /// Records whether the structure was found in the leading draft, which counts as an unclosed thought.
-    pub(super) fn set_structure_in_thought(&mut self, is_in_draft: bool) {
-        self.is_structure_in_thought = is_in_draft;
+    /// Records whether the structure was found in an unclosed leading draft or comment, both of which count
+    /// as an unclosed thought.
+    pub(super) fn set_structure_in_thought(&mut self, is_in_thought: bool) {
+        self.is_structure_in_thought = is_in_thought;
     }
 
     /// Handles an event of the reader if it is about a thought, and returns whether it was. `is_late` is set

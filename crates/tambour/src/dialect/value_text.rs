@@ -41,8 +41,8 @@ fn member_text(value: &Value) -> Option<String> {
     if value.is_number() { None } else { text_in(value) }
 }
 
-/// Returns whether [`text_in`] loses nothing of a value: no item has content without being text, and no key
-/// adds information to the text.
+/// Returns whether [`text_in`] loses nothing of a value: each item of a list is text or null, and each key of
+/// an object either names its text or only describes it.
 pub(super) fn is_lossless(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(is_lossless),

@@ -1,5 +1,5 @@
-//! Detection of answers that are quoted, in a code span or in the middle of a sentence: examples, which do
-//! not end the action.
+//! Detection of answers that are quoted, in a code span or in the middle of a sentence: examples, which never
+//! end the dialogue's current action.
 
 /// State of the text outside objects that decides whether an object is an example.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +31,7 @@ struct ExampleSuspect {
 const SENTENCE_ENDS: &[char] =
     &[':', '：', '.', '。', '!', '！', '?', '？', '…', '`', '~', '}', ']', '*', '>', '|'];
 
-/// Backticks that begin a fence at the start of a line.
+/// Least number of backticks that begin a fence at the start of a line.
 const FENCE_LEN: usize = 3;
 
 impl ExampleDetector {

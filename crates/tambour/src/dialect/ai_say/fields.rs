@@ -1,4 +1,5 @@
-//! Fields of an answer. A missing or wrong field gets the default that never ends an action early (S-055).
+//! Fields of an answer. A missing or wrong field gets the default that never ends an action of the dialogue
+//! early (S-055).
 
 use std::collections::HashSet;
 
@@ -32,7 +33,7 @@ pub(super) struct ParsedAnswer {
     pub(super) value: Map<String, Value>,
     /// Places of the object and of its fields.
     pub(super) places: FieldExtents,
-    /// Places of texts in `response` that are placeholders.
+    /// Places of the keys in `response` whose texts are placeholders.
     pub(super) placeholders: Vec<Place>,
     /// Set if the reader added the object's end.
     pub(super) is_truncated: bool,
@@ -332,6 +333,7 @@ fn is_only_value(found: &FoundValue, value: &Value) -> bool {
 /// Converts a full-width character, as used in numbers, to half width.
 fn to_half_width(c: char) -> char {
     match c {
+        // 0xFEE0 is the distance of the full-width forms from their ASCII characters.
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(c) - 0xFEE0).unwrap_or(c),
         '\u{3000}' => ' ',
         c => c,

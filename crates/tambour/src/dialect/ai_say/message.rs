@@ -17,7 +17,7 @@ use crate::span::Place;
 pub(super) struct AnswerMessage {
     /// Handling of the current string.
     handling: StringHandling,
-    /// Leading white space, or the beginning of a possible placeholder.
+    /// Beginning of the current string while it is only white space or a possible placeholder.
     held_start: String,
     /// The same text without leading white space; white space inside a possible placeholder is a blank.
     trimmed_start: String,

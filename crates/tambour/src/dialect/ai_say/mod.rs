@@ -2,7 +2,7 @@
 //!
 //! The message of an answer is a member of `response`; its key, the role key, names the speaker (S-052).
 //! `parse` finds the answer among the objects and `message` streams the text of the message. `response`
-//! reports the other members of `response`, `fields` reads the remaining fields, `names` knows their other
+//! reports the other members of `response`, `fields` reads the remaining fields, `names` lists their other
 //! spellings, and `prose` tracks the text outside the objects. The consequences of an answer are decided in
 //! `dialogue`, not here.
 

@@ -144,7 +144,7 @@ pub(super) fn is_assessment_key(key: &str) -> bool {
 }
 
 /// Returns true if `word` is a misspelling of `name`: one letter added, missing, changed or swapped with its
-/// neighbour, or two such errors in a long name.
+/// neighbour, or two such errors in a long name. The first letter must be right.
 fn is_misspelled(word: &str, name: &str) -> bool {
     let max_distance = if name.len() < LONG_NAME { 1 } else { 2 };
     // The beginning of a name, such as `assess`, is another word and no misspelling.

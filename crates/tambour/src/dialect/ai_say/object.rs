@@ -35,7 +35,7 @@ pub(super) struct AnswerObject {
     pub(super) is_message_key: bool,
     /// Place of the last key that is `response` or in it.
     pub(super) key_place: Place,
-    /// The role key of the first text in `response`.
+    /// The role key of the first text in `response` that is under one; empty if none was read yet.
     pub(super) first_role: String,
     /// Set if the current string is text of `response`.
     pub(super) is_response_text: bool,
@@ -46,7 +46,8 @@ pub(super) struct AnswerObject {
     bracket: Place,
     /// For an object in an array: its start and end.
     pub(super) object_bounds: (Place, Place),
-    /// Offsets of duplicate keys whose first text had been emitted.
+    /// Offsets of `response` and role keys that came after a message had been emitted: of duplicates of such
+    /// a key, the first value is kept.
     pub(super) duplicate_keys: Vec<usize>,
     /// Places of the keys in `response` whose texts are placeholders.
     pub(super) placeholders: Vec<Place>,
@@ -71,7 +72,7 @@ pub(super) struct RenamedKey {
 /// Maximum number of renamed keys recorded.
 const MAX_RENAMED_KEYS: usize = 16;
 
-/// Maximum number of duplicate keys whose places are recorded.
+/// Maximum number of entries in [`AnswerObject::duplicate_keys`].
 const MAX_DUPLICATE_KEYS: usize = 16;
 
 impl AnswerObject {

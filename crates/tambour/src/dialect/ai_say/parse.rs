@@ -453,7 +453,7 @@ impl AiSayReader {
             {
                 return;
             }
-            // The type of a list item, beside its text.
+            // The type of a list item is not its text.
             _ if list_place.is_some() && object.last_key == "type" => return,
             _ => TextPosition::for_key(&object.last_key),
         };

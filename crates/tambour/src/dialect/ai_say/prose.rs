@@ -19,7 +19,7 @@ pub(super) struct AnswerProse {
 /// Position of an answer in its prose.
 #[derive(Debug)]
 struct AnswerPosition {
-    /// Length of the prose before it.
+    /// Number of bytes of prose before it.
     offset: usize,
     /// Set if it began in a fence.
     is_fenced: bool,
@@ -135,7 +135,7 @@ impl ProseExtents {
     /// Ends the line, also where an object begins or the input ends, and records it as prose if it is.
     pub(super) fn end_line(&mut self) {
         let line = self.lines.take_line();
-        // A line longer than any mark is text.
+        // A line longer than any fence mark is prose.
         if line.is_longer_than(MAX_MARK_LINE) || !is_blank_or_fence(line.text()) {
             self.mark_prose(line.extent().place);
         }

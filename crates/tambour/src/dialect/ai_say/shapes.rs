@@ -39,12 +39,13 @@ pub(super) fn unwrap_answer(object: &Map<String, Value>, limits: &Limits) -> Opt
     is_answer(&inner).then_some(inner)
 }
 
-/// Returns true if the object has fields of an answer that are not common words.
+/// Returns true if the object has a field of an answer; `exit_reason` alone does not count.
 pub(super) fn is_answer(object: &Map<String, Value>) -> bool {
     ANSWER_FIELDS.iter().any(|name| *name != "exit_reason" && object.contains_key(*name))
 }
 
-/// Returns the key of the answer's response: `response`, or the only key that can be another name of it.
+/// Returns the key of the answer's response: `response`, if it is not empty, else a role key, else the only
+/// key that can be another name of `response`, else an empty `response`.
 pub(super) fn find_response_key<'a>(answer: &'a Map<String, Value>, roles: &[String]) -> Option<&'a str> {
     let response = answer.get("response");
     if response.is_some_and(|response| !is_empty(response)) {
@@ -214,7 +215,8 @@ impl<'a> ValuePlace<'a> {
         })
     }
 
-    /// Returns the places of the objects in the value, a list, and in lists nested in it, if recorded.
+    /// Returns the places of the objects in the value, which is a list, and in lists nested in it, as far as
+    /// they were recorded.
     fn items(&self) -> impl Iterator<Item = ValuePlace<'a>> + use<'a> {
         let key_place = self.key_place;
         self.member.into_iter().flat_map(move |(extents, member, _)| {
@@ -233,7 +235,7 @@ impl<'a> ResponseReader<'a> {
             Value::String(text) => {
                 let outcome = self.read_string(text, TextPosition::WholeResponse, &place, out);
                 if let StringOutcome::PossibleObject(text) = &outcome {
-                    // The string may be an object of roles once more.
+                    // The string may contain a `response` object in turn.
                     match parse_object(text, self.limits).filter(|map| map.values().any(Value::is_string)) {
                         Some(map) => {
                             let (roles, limits, message) = (self.roles, self.limits, &mut *self.message);

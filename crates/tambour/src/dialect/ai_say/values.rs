@@ -1,4 +1,5 @@
-//! Complete values: selects the answer, reports what is not its message, and reads it at the end.
+//! Complete values: selects the answer, reports the members of its `response` that are not the message, and
+//! reads its other fields at the end of the reply.
 
 use serde_json::{Map, Value};
 

@@ -53,7 +53,7 @@ fn find_only_key<'k>(fields: &Map<String, Value>, keys: &[&'k str]) -> Option<&'
     (found.next().is_none() && fields.get(*key).is_some_and(is_args)).then_some(*key)
 }
 
-/// Returns true if the value may be arguments: an object, or a string that contains one.
+/// Returns true if the value may be arguments: an object, or a string that begins like one.
 fn is_args(value: &Value) -> bool {
     match value {
         Value::Object(_) => true,

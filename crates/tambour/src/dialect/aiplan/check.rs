@@ -21,8 +21,8 @@ pub(super) const PLAN_FIELDS: [&str; 4] = ["thought", "response_mode", "direct_r
 /// plan (R-76).
 pub(super) const MIN_NESTED_FIELDS: usize = 2;
 
-/// Maximum number of faults of one kind that are reported: mismatches of one call's arguments, unknown
-/// fields.
+/// Maximum number of faults of one kind that are reported in full: mismatches of one call's arguments,
+/// unknown fields, and unknown tools with similar names.
 pub(super) const MAX_MISMATCHES: usize = 8;
 
 /// Places of the parts of an object.
@@ -251,7 +251,7 @@ pub(super) struct PlanCheck<'a> {
     pub(super) steps_left: u64,
     /// Set if the answer was not a string and was read as one.
     is_converted_answer: bool,
-    /// Set while no fault makes the plan invalid.
+    /// Set while no fault makes the plan invalid; while a call is checked, set until that call has a fault.
     pub(super) is_valid: bool,
 }
 
@@ -390,7 +390,7 @@ impl PlanCheck<'_> {
         }
     }
 
-    /// Reads the text of an answer that is not a string, in a mode that needs one (R-87).
+    /// Reads the text of an answer that is not a string, in a mode that allows an answer (R-87).
     fn convert_answer(&mut self, mode: Option<&PlanMode>) {
         let value = &self.fields["direct_response"];
         let text = mode.filter(|mode| mode.text != AnswerRequirement::Null).and_then(|_| text_in(value));

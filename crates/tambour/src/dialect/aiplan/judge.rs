@@ -1,6 +1,6 @@
 //! Decision whether a complete object may be used as the plan: by the contract, its repairs and doubts, its
-//! end and the text around it (P-026, P-027). A plan that is the only item of a list or under the only key of
-//! an object is unwrapped first.
+//! end and the text around it (P-026, P-027). A doubt says that a value may differ from the intended one. A
+//! plan that is the only item of a list or under the only key of an object is unwrapped first.
 
 use serde_json::Value;
 
@@ -203,7 +203,8 @@ impl PlanDoubts {
         self.doubts.iter().any(|entry| entry.doubt == Doubt::DuplicateKey && entry.path == self.mode_path)
     }
 
-    /// Returns true if a value outside the calls was guessed.
+    /// Returns true if a value outside the calls may differ from the intended one; duplicate keys have their
+    /// own checks.
     fn has_guess_outside_calls(&self) -> bool {
         self.doubts.iter().any(|entry| entry.doubt != Doubt::DuplicateKey && !self.is_in_call(entry))
     }

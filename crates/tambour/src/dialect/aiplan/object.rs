@@ -25,9 +25,9 @@ pub(super) struct PlanObject {
     pub(super) reports: Vec<FindingReport>,
     /// Set if a number in it was rounded.
     pub(super) has_rounded: bool,
-    /// Set if it has a field of plans, or an object in it has several.
+    /// Set once it looks like a plan: it has `min_fields` fields of plans, or an object in it has several.
     pub(super) is_likely: bool,
-    /// Least number of plan fields that make it likely to be a plan; more than one after prose.
+    /// Least number of plan fields by which it looks like a plan; more than one after prose.
     min_fields: usize,
     /// The thought, held back until the object looks like a plan.
     held_thought: String,
@@ -246,7 +246,7 @@ impl PlanObject {
             return out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text });
         }
         if !*has_thought && !is_blank(text) {
-            // In a tool loop the stream has phases already.
+            // A phase begins explicitly, because in a tool loop the stream already has earlier ones.
             out.emit_intent(Intent::Phase("".into(), self.places.member_extent("thought").place));
             *has_thought = true;
         }
@@ -283,7 +283,8 @@ impl PlanObject {
         }
     }
 
-    /// Emits the buffered answer, if allowed.
+    /// Emits the buffered answer, if the mode allows it and the thought has been read, or more than
+    /// `limits.hold` of the answer waits for the thought.
     pub(super) fn emit_answer(&mut self, options: &Options, has_answer: &mut bool, out: &mut dyn IntentSink) {
         let must_wait = !self.has_thought && self.held_answer.len() <= options.limits.hold;
         if !self.allows_answer || must_wait || self.held_answer.is_empty() {

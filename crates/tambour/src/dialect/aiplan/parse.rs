@@ -2,7 +2,8 @@
 //! else is held back until its object is complete (P-035).
 //!
 //! The answer is emitted only once the mode is known to allow it and the thought has been read, whatever the
-//! order of the keys. An object whose answer was emitted is the plan, whatever follows.
+//! order of the keys; an answer longer than `limits.hold` does not wait for the thought. An object whose
+//! answer was emitted is the plan, whatever follows.
 
 use std::sync::Arc;
 
@@ -50,8 +51,8 @@ pub(super) struct PlanReader {
     pub(super) is_truncated: bool,
     /// The plan, once it is known which object that is.
     pub(super) chosen_plan: Option<PlanCandidate>,
-    /// The first unusable object, or the first that at least looks like a plan; kept for its findings and its
-    /// answer.
+    /// The first unusable object that looks like a plan or, if none does, the first unusable object; kept for
+    /// its findings and its answer.
     pub(super) first_rejected: Option<PlanCandidate>,
     /// The last plan with calls that a later closing mark, such as `</think>`, made part of a thought.
     pub(super) thought_plan: Option<ThoughtPlan>,
@@ -77,7 +78,7 @@ pub(super) struct PlanCandidate {
     pub(super) has_sent_answer: bool,
     /// Answer of the object, if it was not emitted because the object is not a plan.
     pub(super) unsent_answer: String,
-    /// Set if the object has a field of plans, so that it looks like one.
+    /// Set if the object looks like a plan.
     is_likely: bool,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct PlanSurroundings {
     extent_after: Option<Extent>,
     /// Set if there is text besides fences and values.
     has_text: bool,
-    /// Extent of acting plans that were part of thoughts, with the text around them.
+    /// Extent of plans with calls that were part of thoughts, with the text around them.
     thought_plans: Option<Extent>,
     /// Prose state of the text so far, without values.
     prose: ProseTracker,
@@ -162,7 +162,8 @@ impl PlanSurroundings {
         self.draft_extent = Some(Extent { place: draft_start, end: self.place.offset });
     }
 
-    /// Records the end of a thought. `start` is its start if the thought precedes the plan and so is a draft.
+    /// Records the end of a thought. `start` is its start if the thought precedes the plan and so is a draft;
+    /// `None` for a later thought, and for text before an unopened closing mark.
     pub(super) fn end_thought(&mut self, start: Option<Place>, end: Place) {
         self.end_run();
         let thought = start.map(|start| Extent { place: start, end: end.offset });
@@ -426,7 +427,7 @@ impl PlanSurroundings {
         self.extent_after
     }
 
-    /// Treats everything so far as a thought that contains an acting plan.
+    /// Treats everything so far as a thought that contains a plan with calls.
     pub(super) fn mark_thought_plan(&mut self) {
         self.thought_plans =
             Extent::join_present([self.thought_plans, self.extent_before.take(), self.extent_after.take()]);

@@ -1,8 +1,8 @@
-//! JSON value dialect: one JSON value and nothing else, as services promise with `json_object` and
-//! `json_schema`.
+//! JSON value dialect: one JSON value and nothing else, as services promise for the response formats
+//! `json_object` and `json_schema`.
 //!
-//! `read` finds the value in a reply and checks it against the schema. Only reasoning is emitted as it
-//! arrives; the end of the reply gives a valid value as text of the answer, or an error.
+//! `read` finds the value in a reply and checks it against the schema. Only leading reasoning is emitted as
+//! it arrives; at the end of the reply, a valid value is emitted as text of the answer, or an error is.
 
 mod read;
 mod rules;
@@ -93,7 +93,7 @@ struct JsonValueDialect {
     has_reasoning: bool,
     /// The reply after the leading reasoning, up to `limits.value` bytes.
     text: String,
-    /// Set if that is longer.
+    /// Set if the reply after the leading reasoning is longer than that.
     is_too_long: bool,
     /// Place after all text so far.
     end: Place,
@@ -145,8 +145,8 @@ impl JsonValueDialect {
         value
     }
 
-    /// Emits the reasoning in the text before the value, which begins at `place`. Returns the offset after
-    /// the reasoning.
+    /// Emits the reasoning in `text`, which precedes the value and begins at `place`. Returns the offset in
+    /// `text` after the reasoning.
     fn emit_reasoning(&mut self, text: &str, mut place: Place, out: &mut dyn IntentSink) -> usize {
         let mut from = 0;
         for ReasoningRange { open, close, is_mismatched } in find_reasoning(text) {
@@ -189,7 +189,7 @@ impl JsonValueDialect {
 
 /// Reasoning in the text before the value.
 struct ReasoningRange {
-    /// Opening mark; `None` if the reasoning begins with the text after the last reasoning.
+    /// Opening mark; if `None`, all text since the previous reasoning is part of this one.
     open: Option<Range<usize>>,
     /// Closing mark.
     close: Range<usize>,

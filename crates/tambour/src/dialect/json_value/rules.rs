@@ -55,6 +55,6 @@ pub(super) const REASONING_RULES: draft::ReasoningRules = draft::ReasoningRules 
     structure_fields: &[],
 };
 
-/// Rules for the failure marker.
+/// Rules for `<<ParsingError>>`, with which a model declares that it cannot answer in this form.
 pub(super) const MARKER_RULES: marker::MarkerRules =
     marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

@@ -31,7 +31,8 @@ pub(super) struct ParsedObject<'a> {
 /// The fields of one event, without its name.
 struct EventFields<'a> {
     data: Map<String, Value>,
-    /// Members of the object other than the event's name.
+    /// Members of the object next to `event` and `data`; empty if the object itself is the data. Before
+    /// [`EventFields::open_data`], they include `data`.
     siblings: Map<String, Value>,
     /// Start of the event.
     place: Place,
@@ -39,7 +40,7 @@ struct EventFields<'a> {
     members: &'a MemberPlaces,
     /// Set if the object itself is the data, as in the framing of SSE (server-sent events).
     is_framed: bool,
-    /// Set if `data` is no object, so that the places of its fields are unknown.
+    /// Set if `data` is not written as an object, so that the places of its fields are unknown.
     is_data_text: bool,
     /// Keys moved from `siblings` to `data`.
     moved_keys: Vec<&'static str>,
@@ -186,7 +187,7 @@ pub(super) fn read_event(
     text_after.into_iter().for_each(|text| order.emit_misplaced_text(name, text, place, out));
 }
 
-/// Handles an event that has a name and no data: an SSE frame without a `data:` line.
+/// Handles an event that has a name and no data: an SSE frame without an object after `data:`.
 pub(super) fn emit_without_data(
     name: &str,
     at: Place,
@@ -266,7 +267,8 @@ fn take_name(parsed: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<St
     let EventLine { event_start, has_string_name, .. } = *parsed.line;
     match parsed.object.shift_remove("event") {
         Some(Value::String(name)) => return Some(name),
-        // The object lacks `event` because its text was streamed under the name that preceded the text.
+        // Once the text is streamed, the builder has discarded the members, `event` included; the name was
+        // read before the text.
         None if parsed.line.target.is_some() && has_string_name => return Some(parsed.line.name.clone()),
         None if parsed.line.target.is_none() => {}
         _ => {
@@ -324,8 +326,8 @@ fn take_name(parsed: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<St
     None
 }
 
-/// Reports the members of a streamed delta that were not emitted. `is_over_limit` is set if the object
-/// exceeded the limits.
+/// Reports the faults of a delta whose text was streamed, above all its members that were not emitted.
+/// `is_over_limit` is set if the object exceeded the limits.
 pub(super) fn report_unsent(
     name: &str,
     line: &EventLine,
@@ -512,7 +514,8 @@ impl EventFields<'_> {
         false
     }
 
-    /// Handles the candidate keys `keys` of the text, if there are none or several. If all hold the same
+    /// Handles the keys that may hold the text, if there are none or several; each is paired with a flag that
+    /// is set if it is in `data`. If all hold the same
     /// text, it is the text of the event. Otherwise the intended text is unknown; the texts of a
     /// `final_delta` are kept in source order, for a reply that has no other answer. Returns true if
     /// they are kept.
@@ -573,9 +576,9 @@ impl EventFields<'_> {
         found.collect()
     }
 
-    /// Renames the only other field of `data` to `text` if it holds text, whatever its key; if `data`
-    /// has no other field, the only text beside the name. Returns true if it did. The information in the key
-    /// is lost.
+    /// Renames a field with an unknown key to `text`, if it can only be the text: it is the only
+    /// unknown field of `data`, or, if `data` has none, the only text among the siblings. Returns true if a
+    /// field was renamed. The information in the key is lost.
     fn rename_only_text(&mut self, name: &str, order: &mut EventOrder) -> bool {
         let contract_keys = contract_fields(name);
         let is_other = |key: &&String| !contract_keys.contains(&key.as_str()) && !is_envelope_field(key);

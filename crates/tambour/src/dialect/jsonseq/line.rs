@@ -19,14 +19,14 @@ pub(super) struct EventLine {
     pub(super) object_start: Place,
     /// Number of open brackets, that of the object included; 0 outside of objects.
     pub(super) depth: usize,
-    /// Set if the object is the data of a named SSE frame.
+    /// Set if `data:` precedes the object, as in an SSE frame, whether or not an `event:` line named it.
     pub(super) is_framed: bool,
     /// Current key of the object, and of an object in it.
     top_key: String,
     nested_key: String,
     /// Number of top-level keys so far.
     key_count: usize,
-    /// Name of the event, as far as it was read.
+    /// Name of the event, as far as it was read, or from the `event:` line of its frame.
     pub(super) name: String,
     /// Set while the current string is the event's name.
     is_name_string: bool,
@@ -236,12 +236,13 @@ enum ObjectLayout {
     WrappedArray,
 }
 
-/// The top-level value being read: a lone object, or an array with objects as items.
+/// The top-level value being read: a lone object, an array with objects as items, or an object around such
+/// an array.
 #[derive(Default)]
 pub(super) struct OuterValue {
     /// Start of the value.
     pub(super) place: Place,
-    /// Set if the object is the data of an `event:` line.
+    /// Set if `data:` precedes the value, as in an SSE frame.
     pub(super) is_framed: bool,
     /// Open brackets around the current object: of arrays, and of a wrapper object.
     pub(super) array_depth: usize,
@@ -297,7 +298,7 @@ impl OuterValue {
         self.has_other_items = true;
     }
 
-    /// Starts an object. Returns a finding on the items before it in the array.
+    /// Starts an object. Returns a finding on the items before it in the array, if they are not objects.
     pub(super) fn begin_object(&mut self) -> Option<FindingReport> {
         self.end_gap(self.bracket.offset)
     }

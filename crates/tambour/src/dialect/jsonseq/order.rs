@@ -45,7 +45,7 @@ enum ThinkingStage {
 enum AnswerStage {
     #[default]
     Absent,
-    /// Begun after `thinking_end`.
+    /// Begun after `thinking_end`, or only at the end of the reply.
     Begun,
     /// Begun before `thinking_end`; this has been reported.
     BegunEarly,
@@ -233,7 +233,7 @@ impl EventOrder {
         self.phases.start(data.get("id"), at, &mut self.reports);
         let title = match data.get("title") {
             Some(Value::String(title)) => title.as_str(),
-            // A title that is not a string has been reported already.
+            // A title of another type has been reported already.
             _ => "",
         };
         if title.trim().is_empty() {
@@ -482,9 +482,9 @@ struct PhaseNumbering {
     ids: HashSet<u64>,
     /// Number of phases the model itself began, late ones included.
     real_count: u32,
-    /// Id of the current phase, as it was read.
+    /// Id of the current phase as a number; `None` before the first phase and after one that begins too late.
     current_id: Option<u64>,
-    /// Id of the current phase, as it was written.
+    /// Id of the current phase as it was written, also if it is no number.
     written_id: Option<Value>,
     /// Id that the next one must exceed; 0 before the first.
     last_id: u64,

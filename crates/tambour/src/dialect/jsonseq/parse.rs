@@ -80,7 +80,8 @@ impl JsonStructure for JsonseqReader {
         if let JsonEvent::ThoughtEnd(_, ThoughtClosing::Unopened) = event
             && self.pending.has_begun()
         {
-            // The line before the mark is a line between events, even if it is reasoning.
+            // The text before the mark may be reasoning, but after the first event it is read as a line
+            // between events.
             let ended_frame = self.surroundings.begin_thought(&mut self.pending, out);
             self.end_frame(ended_frame, out);
             self.surroundings.clear_prose();
@@ -312,7 +313,7 @@ impl JsonseqReader {
         self.last_object = Some(ParsedLine::new(&mut self.builder, end));
     }
 
-    /// Reads the last complete object, once the next item or the end of the top-level value has begun.
+    /// Reads the last complete object, once the next item has begun or the top-level value has ended.
     /// `is_truncated` is set if the reply ended in the object.
     fn end_item(&mut self, is_truncated: bool, out: &mut dyn IntentSink) {
         if let Some(last_object) = self.last_object.take() {

@@ -1,4 +1,5 @@
-//! Format instructions for a system prompt (T-066). The example comes first: small models follow it better than rules.
+//! Format instructions for a system prompt (T-066). The example comes first: small models follow it better
+//! than rules.
 
 use std::borrow::Cow;
 

@@ -77,7 +77,7 @@ impl EventReports {
         self.add_at(rule, row, Extent::empty(at), message, repair);
     }
 
-    /// Adds a finding on a part of the event; an empty extent means the whole event.
+    /// Adds a finding on a part of the event; an empty extent means from its place to the end of the event.
     pub(super) fn add_at(
         &mut self,
         rule: &'static Rule,

@@ -215,10 +215,10 @@ pub(super) const REASONING_RULES: draft::ReasoningRules = draft::ReasoningRules 
     structure_fields: &["event"],
 };
 
-/// Rules for the failure marker.
+/// Rules for `<<ParsingError>>`, with which a model declares that it cannot answer in this form.
 pub(super) const MARKER_RULES: marker::MarkerRules =
     marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
 
-/// Milder form of [`FIELD_UNEXPECTED`], for unknown fields of events that have fields: their content is lost,
+/// Milder form of [`FIELD_UNEXPECTED`], for unknown fields of events that have fields: their values are lost,
 /// but nothing forbids them.
 pub(super) const FIELD_EXTRA: &Rule = &Rule { level: RuleLevel::Should, ..*FIELD_UNEXPECTED };

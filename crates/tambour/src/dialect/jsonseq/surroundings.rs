@@ -22,8 +22,8 @@ pub(super) struct LineSurroundings {
     is_fenced: bool,
     /// Set once two objects on one line were reported.
     has_glued: bool,
-    /// Lines that are not part of the format, the answer if there is no other, and the current line,
-    /// in case it is one of them.
+    /// Prose: lines that are not part of the format, which become the answer if there is no other.
+    /// The current line follows them, in case it is prose.
     kept: KeptText,
     /// Offset of the current line in `kept`.
     line_offset: usize,
@@ -51,7 +51,7 @@ pub(super) struct EventFrame {
 /// Meaning of the text before an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObjectPrefix {
-    /// Set if a `data:` precedes the object: it is the data of the last `event:` line.
+    /// Set if `data:` precedes the object: it is the data of the last `event:` line, if there is one.
     pub(super) is_framed: bool,
     /// Set on the first object that shares a line with another.
     pub(super) is_glued: bool,
@@ -101,7 +101,7 @@ impl LineSurroundings {
         self.kept.push(piece);
     }
 
-    /// Reads text of one line outside objects, up to its line break at most. Returns a frame that ended
+    /// Reads text of one line outside objects, which may end with its line break. Returns a frame that ended
     /// without data.
     pub(super) fn push(
         &mut self,
@@ -216,8 +216,8 @@ impl LineSurroundings {
         None
     }
 
-    /// Returns true for a line of an SSE frame that carries no content: empty data, an id, a retry time, a
-    /// comment.
+    /// Returns true for a line of an SSE frame that says nothing about an event: empty data or `[DONE]`, a
+    /// numeric id, a retry time, an empty comment.
     fn is_frame_filler(&self, line: &SurroundingLine) -> bool {
         let (field, value) = line.text().split_once(':').unwrap_or((line.text(), ""));
         let value = value.trim();

@@ -1,5 +1,5 @@
-//! Beginnings of replies: each dialect lists the keys and tags that identify it, and `auto` tries them in
-//! table order, objects first. In doubt a reply is text.
+//! Beginnings of replies: each dialect lists the keys of JSON objects and the tags that identify it, and
+//! `auto` looks for them, objects first. In doubt a reply is text.
 
 mod evidence;
 mod objects;

@@ -1,6 +1,6 @@
 //! JSON objects at the beginning of a reply, and the dialect that their keys identify. An object is
-//! alone, or in a list under the only key of an object that is the whole reply: services wrap a list like
-//! that if the reply must be an object.
+//! alone, or an item of a list, which may be under the only key of an object that is the whole reply:
+//! services wrap a list like that if the reply must be an object.
 
 use std::sync::LazyLock;
 
@@ -75,7 +75,8 @@ pub(super) struct FoundObject {
     is_fenced: bool,
     /// Set if the object is an item of a list.
     is_listed: bool,
-    /// Offset after the object, once it is complete.
+    /// Offset after the object, once it is complete; for an item of a list, the end of the examined text,
+    /// because the text after the item decides nothing.
     pub(super) end: Option<usize>,
 }
 
@@ -183,7 +184,7 @@ impl NeededKey {
         self.names.contains(&key.name.as_str())
     }
 
-    /// Returns whether nothing of a key contradicts the requirement so far.
+    /// Returns whether a key satisfies the requirement as far as its value was read.
     fn accepts(&self, key: &ObjectKey) -> bool {
         key.value.is_none_or(|value| self.values.contains(&value))
             && match (self.text_test, &key.text) {
@@ -198,8 +199,8 @@ impl NeededKey {
     }
 }
 
-/// Returns the objects of a text: those outside of reasoning. If the text ends in reasoning and none of them
-/// is alone on its lines, also those in reasoning.
+/// Returns the objects of a text that are outside of reasoning; if the text ends in reasoning and none of
+/// them is alone on its lines, all objects.
 fn find_objects(text: &str, extent: PrefixExtent) -> Vec<FoundObject> {
     let reader = json::JsonReader::new_chat(&Limits::default()).with_sought_keys(&DIALECT_KEYS);
     let (objects, ends_in_reasoning) = read_objects(text, extent, reader);
@@ -243,7 +244,7 @@ struct ObjectCollector<'a> {
     depth: usize,
     /// Depth of the object's own keys: 1, or 2 if it is an item of a list.
     key_depth: usize,
-    /// Current text value, up to [`MAX_NAME_BYTES`].
+    /// Beginning of the current text value: its pieces until they have at least [`MAX_NAME_BYTES`].
     name_text: Option<String>,
 }
 

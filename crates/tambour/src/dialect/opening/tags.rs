@@ -11,7 +11,7 @@ use crate::lex::tag_sentence;
 
 /// Decides the dialect from the tags and reasoning marks of a text.
 pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
-    // The limit of a tag, 1 KiB, is the default of `limits.tag`.
+    // The maximum length of a tag, 1 KiB, is the default of `limits.tag`.
     let mut lexer = MarkupLexer::new(FAILURE_MARKER, 1 << 10).with_reasoning();
     let mut scan = TagScan { text, is_whole_reply: extent == PrefixExtent::All, ..TagScan::default() };
     lexer.push(text, &mut |token, at| scan.push_token(token, at.resolve().offset));
@@ -117,9 +117,9 @@ struct TagScan<'a> {
     thinking: ThinkingTag,
     /// Text before a `<thinking>`; of several tags, the text that makes a structure least likely.
     thinking_lead: ThinkingLead,
-    /// Set if only reasoning precedes that `<thinking>`.
+    /// Set once a `<thinking>` has begun the reply, or followed reasoning that begins it.
     is_thinking_leading: bool,
-    /// Set once text was read after that `<thinking>`.
+    /// Set once text was read after the `<thinking>` of `thinking`.
     has_thinking_text: bool,
     /// Set if the last token is a `<thinking>` in a sentence of a draft; a phase after it ends the draft
     /// (T-016).
@@ -139,7 +139,7 @@ struct TagScan<'a> {
 /// Reasoning so far.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum ReasoningStage {
-    /// Only reasoning was read, and none has closed.
+    /// Nothing but reasoning was read, and none of it has closed.
     #[default]
     Unclosed,
     /// Text came before any reasoning: from here on, marks open no reasoning.
