@@ -139,9 +139,10 @@ pub(super) fn require_tools(name: &str, options: &Options) -> Result<(), CallRef
     }
 }
 
-/// Checks a call against the registered tools, within `steps_left` steps; all calls of a reply share
-/// [`MAX_CHECK_STEPS`](crate::tool::MAX_CHECK_STEPS). If no tools are registered, every call passes, because
-/// nothing runs it; but in a tool loop every call is then refused.
+/// Checks a call against the registered tools, within `steps_left` steps of schema checks, and reduces that
+/// number; all calls of a reply share [`MAX_REPLY_CHECK_STEPS`](crate::tool::MAX_REPLY_CHECK_STEPS). If no
+/// tools are registered, every call passes, because nothing runs it; but in a tool loop every call is then
+/// refused.
 pub(super) fn check_call(
     name: &str,
     args: &Value,

@@ -103,7 +103,7 @@ impl LeadingDraft {
         let mut text = held_and_new.as_str();
         while !text.is_empty() {
             text = match std::mem::replace(&mut self.state, LeadingState::Reply) {
-                LeadingState::Start(closed) => self.read_start(text, closed, out),
+                LeadingState::Start(closed_mark) => self.read_start(text, closed_mark, out),
                 LeadingState::InDraft(open_reasoning, reasoning) => {
                     self.read_draft(text, open_reasoning, reasoning, out)
                 }

@@ -1,4 +1,5 @@
-//! Readers of reply formats: tokens to intents, one folder per dialect.
+//! Readers of reply formats, called dialects: one folder for each, and one file for `auto`, which finds out
+//! the dialect of a reply. The other files are shared by several dialects.
 //!
 //! A dialect knows neither the source of its bytes nor the receiver of its events. It emits the meaning of a
 //! reply in order as [`Intent`]s, and its faults as [`FindingReport`]s; policy and sequencer turn these into

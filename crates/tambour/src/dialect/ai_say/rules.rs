@@ -16,7 +16,7 @@ macro_rules! answer {
     };
 }
 
-/// Builds an assessment with this level.
+/// Builds the fields of an assessment with this level.
 macro_rules! level {
     ($level:literal) => {
         concat!(

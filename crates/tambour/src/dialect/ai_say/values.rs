@@ -401,7 +401,7 @@ impl AiSayReader {
 }
 
 /// Returns true if a truncated object could still have become an answer: at most the start of one key was
-/// read.
+/// read, which has the value null then.
 fn may_become_answer(object: &Map<String, Value>) -> bool {
     let is_name_prefix = |key: &String| ANSWER_FIELDS.iter().any(|name| name.starts_with(key.as_str()));
     object.len() < 2 && object.iter().all(|(key, value)| is_name_prefix(key) && value.is_null())

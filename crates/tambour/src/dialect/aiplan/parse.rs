@@ -38,7 +38,7 @@ pub(super) struct PlanReader {
     /// Builder of the current value.
     builder: ValueBuilder,
     /// Keys around the current position.
-    top_key: TopKeyTracker,
+    key_tracker: TopKeyTracker,
     /// The current object.
     object: Option<PlanObject>,
     /// Set once something that looks like a plan has begun.
@@ -124,8 +124,8 @@ impl JsonStructure for PlanReader {
     #[inline]
     fn handle_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink) {
         if let JsonEvent::StringDelta(text) = event {
-            // Text is split at the limit, so that the emitted part of an answer does not depend on the
-            // chunks.
+            // Text is split at the limit of the builder, so that the emitted part of an answer does not
+            // depend on the chunks.
             let room = self.builder.remaining_bytes();
             if room > 0 && text.len() > room {
                 let (fitting_text, excess_text) = text.split_at(text.floor_char_boundary(room));
@@ -183,7 +183,7 @@ impl PlanReader {
             options: Arc::clone(options),
             surroundings: PlanSurroundings::default(),
             builder: ValueBuilder::with_limits(options.limits.value, options.limits.items),
-            top_key: TopKeyTracker::default(),
+            key_tracker: TopKeyTracker::default(),
             object: None,
             has_begun: false,
             thoughts: Thoughts::new(rules::REASONING_RULES, rules::THINK_LATE, &options.limits),
@@ -201,7 +201,7 @@ impl PlanReader {
     /// Handles an event whose text lies on one side of the builder's limit.
     #[inline]
     fn push_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink) {
-        self.top_key.push_event(event);
+        self.key_tracker.push_event(event);
         if self.thoughts.handle_event(event, self.has_begun, preface, out) {
             return self.handle_thought_event(event);
         }
@@ -223,7 +223,7 @@ impl PlanReader {
             }
             object.push_event(
                 event,
-                &self.top_key,
+                &self.key_tracker,
                 &self.options,
                 (&mut self.has_thought, &mut self.has_answer),
                 out,

@@ -71,7 +71,7 @@ struct ModeRuleTexts {
     field: &'static str,
 }
 
-/// Writes everything after the example: a second one, modes, tools and rules.
+/// Writes everything after the first example: a second one if there is a tool for it, modes, tools and rules.
 fn write_rules(texts: &PromptTexts, options: &Options) -> String {
     let mut text = String::new();
     if let Some(example) = call_example(texts, options) {
@@ -96,7 +96,8 @@ fn write_rules(texts: &PromptTexts, options: &Options) -> String {
     text
 }
 
-/// Describes the requirements of each mode on the other fields, one line a mode.
+/// Describes the requirements of each mode on the other fields: with one rule if each mode either calls or
+/// answers, else with one line per mode.
 fn write_mode_rules(texts: &PromptTexts, options: &Options) -> String {
     let modes = plan_modes(options::plan_variant(options));
     let is_plain = |mode: &PlanMode| {

@@ -31,7 +31,7 @@ macro_rules! plan {
     };
 }
 
-/// Builds a plan that greets.
+/// Builds the object of a plan that greets, without a fence.
 macro_rules! chat {
     () => {
         plan!("\"A greeting.\"", "\"GENERAL_CHAT\"", "\"Hello!\"", "[]")
@@ -48,7 +48,7 @@ macro_rules! check {
     };
 }
 
-/// Builds a plan with these calls.
+/// Builds a plan with these calls, in its fence.
 macro_rules! calls {
     ($calls:expr) => {
         fenced!(plan!("\"The document is checked.\"", "\"TOOL_EXECUTION\"", "null", $calls))

@@ -307,7 +307,8 @@ impl PlanSurroundings {
             // A word directly after the plan continues the sentence, unless it has a capital letter.
             let is_adjacent_word =
                 text_after.chars().next().is_some_and(|c| c.is_alphabetic() && !c.is_uppercase());
-            if let Some(is_continuation) = line.continues_with(text_after, false) {
+            let is_end = false;
+            if let Some(is_continuation) = line.continues_with(text_after, is_end) {
                 self.continuation = if is_continuation || is_adjacent_word {
                     Continuation::Present
                 } else {

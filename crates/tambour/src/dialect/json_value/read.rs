@@ -56,9 +56,10 @@ impl ValueChecker {
         find_displayed(text, &self.options.limits)
     }
 
-    /// Selects the only complete and valid value of a text; equal values count as one. The text before the offset `from` is reasoning,
-    /// and `first` is the value found first. Returns the value, or the reason why there is none, and findings
-    /// on repairs of the value and on the text around it. `is_truncated` is set if the reply was truncated.
+    /// Selects the only complete and valid value of a text; equal values count as one. The text before the
+    /// offset `from` is reasoning, and `first` is the value found first. Returns findings on repairs of the
+    /// value and on the text around it, and the value, or the reason why there is none. `is_truncated` is set
+    /// if the reply was truncated.
     pub(super) fn select_value(
         &self,
         text: &str,

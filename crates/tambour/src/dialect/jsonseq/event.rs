@@ -112,8 +112,8 @@ const ANSWER_ALIASES: [&str; 10] = [
 /// Edit distance up to which a name counts as misspelled.
 const MAX_EDIT_DISTANCE: usize = 1;
 
-/// Returns true if a truncated object could still have become an event: at most the start of its first key or
-/// of the event's name was read.
+/// Returns true if a truncated object could still have become an event: at most the start of its first key,
+/// which has the value null then, or of the event's name was read.
 pub(super) fn may_become_event(object: &Map<String, Value>) -> bool {
     object.len() < 2
         && object.iter().all(|(key, value)| match value {
@@ -422,6 +422,7 @@ impl EventFields<'_> {
         order: &mut EventOrder,
     ) {
         let extent = self.field_extent(is_in_data, key);
+        // A finding without the field's place spans the whole event, which is not left out.
         let repair = if extent.is_empty() { "not used" } else { "left out" };
         order.reports.add_at(rule, row, extent, message, repair);
     }
@@ -433,7 +434,8 @@ impl EventFields<'_> {
             Some(Value::Null) | None => return,
             Some(data) => {
                 let text_len = data.as_str().map_or(0, |text| text.trim().len());
-                // A string that contains an object stays a string if the object has no field of the event.
+                // A string that contains an object stays a string if the object has no field of the event and
+                // is not the whole string.
                 let is_event = |data: &Map<String, Value>| {
                     contract_fields(name).iter().any(|key| data.contains_key(*key))
                 };
@@ -515,10 +517,9 @@ impl EventFields<'_> {
     }
 
     /// Handles the keys that may hold the text, if there are none or several; each is paired with a flag that
-    /// is set if it is in `data`. If all hold the same
-    /// text, it is the text of the event. Otherwise the intended text is unknown; the texts of a
-    /// `final_delta` are kept in source order, for a reply that has no other answer. Returns true if
-    /// they are kept.
+    /// is set if it is in `data`. If all hold the same text, it is the text of the event. Otherwise the
+    /// intended text is unknown; the texts of a `final_delta` are kept in source order, for a reply that has
+    /// no other answer. Returns true if they are kept.
     fn merge_texts(
         &mut self,
         name: &str,

@@ -293,6 +293,7 @@ impl EventOrder {
         if self.thinking == ThinkingStage::Open {
             return DeltaTarget::HeldAnswer;
         }
+        // No thinking has begun, and none may follow the answer.
         self.thinking = ThinkingStage::Ended;
         out.emit_intent(Intent::ThinkingEnd);
         DeltaTarget::Answer
@@ -310,6 +311,7 @@ impl EventOrder {
         match target {
             DeltaTarget::Phase => out.emit_intent(Intent::PhaseText(text)),
             DeltaTarget::Answer => out.emit_intent(Intent::FinalText(text)),
+            // The limit below was reached earlier in this delta.
             DeltaTarget::HeldAnswer if self.thinking == ThinkingStage::Ended => {
                 out.emit_intent(Intent::FinalText(text))
             }
@@ -481,7 +483,7 @@ struct PhaseNumbering {
     /// Ids of the phases the model itself began.
     ids: HashSet<u64>,
     /// Number of phases the model itself began, late ones included.
-    real_count: u32,
+    begun_count: u32,
     /// Id of the current phase as a number; `None` before the first phase and after one that begins too late.
     current_id: Option<u64>,
     /// Id of the current phase as it was written, also if it is no number.
@@ -495,7 +497,7 @@ struct PhaseNumbering {
 impl PhaseNumbering {
     /// Returns the number of phases the model itself began.
     fn count(&self) -> u32 {
-        self.real_count
+        self.begun_count
     }
 
     /// Returns true if a phase has begun.
@@ -505,7 +507,7 @@ impl PhaseNumbering {
 
     /// Begins a phase with this id.
     fn start(&mut self, id: Option<&Value>, at: Place, reports: &mut EventReports) {
-        self.real_count += 1;
+        self.begun_count += 1;
         let number = self.read_number(id, at, reports);
         (self.last_id, self.is_last_from_delta) = (number, false);
         self.ids.insert(number);
@@ -515,7 +517,7 @@ impl PhaseNumbering {
 
     /// Counts a phase that begins where none may; its text is discarded.
     fn start_late(&mut self) {
-        self.real_count += 1;
+        self.begun_count += 1;
         self.current_id = None;
     }
 
@@ -552,6 +554,7 @@ impl PhaseNumbering {
     ) {
         // Even an unusable id means the current phase, if that was written with the same one.
         let current_id = self.current_id.filter(|_| self.written_id.as_ref() == Some(value));
+        // 0 is the id of no phase.
         let id = current_id.or_else(|| parse_lenient_id(Some(value))).unwrap_or(0);
         match self.current_id {
             None => {
