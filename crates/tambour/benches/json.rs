@@ -26,7 +26,7 @@ impl JsonSink for EventCounter {
     }
 }
 
-/// Function that makes a text of a size.
+/// Function that makes a text of about this many bytes.
 type MakeText = fn(usize) -> String;
 
 const TEXTS: [(&str, MakeText); 5] = [

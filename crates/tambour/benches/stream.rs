@@ -1,5 +1,5 @@
-//! Speed of whole readings: nanoseconds a chunk and megabytes a second for each dialect, beside a floor: a
-//! search for `<` in each chunk, measured in the same run.
+//! Speed of whole readings: nanoseconds a chunk and megabytes a second for each dialect, and
+//! as a lower bound a search for `<` in each chunk, measured in the same run.
 //!
 //! `cargo xtask bench lib` runs it; without `--bench` it reads each reply once as a smoke test. `--json`
 //! prints one object a line. `--count CASE SIZE CHUNK` reads once, for instruction counters; `--only CASE`
@@ -14,7 +14,7 @@ use tambour::dialect;
 use tambour::event::Sink;
 use tambour::{Event, Finding, InputEnd, Options, Pipeline};
 
-/// Function that makes a reply of about a size.
+/// Function that makes a reply of about this many bytes.
 type MakeText = fn(usize) -> String;
 
 /// Name, dialect and reply of each case.
@@ -214,7 +214,7 @@ fn repeat_to_size(piece: &str, size: usize) -> String {
     piece.repeat((size / piece.len()).max(1))
 }
 
-/// Makes a quarter of reasoning, the rest answer.
+/// Makes a reply of which a quarter is reasoning and the rest is the answer.
 fn plain_reply(size: usize) -> String {
     format!("<think>\n{}</think>\n{}", repeat_to_size(PROSE, size / 4), repeat_to_size(PROSE, size * 3 / 4))
 }
@@ -245,13 +245,13 @@ fn thinkingml_reply(size: usize) -> String {
     reply
 }
 
-/// Makes thought and content.
+/// Makes one `thought` and one `content` element.
 fn story_reply(size: usize) -> String {
     let (thought, content) = (repeat_to_size(PROSE, size / 4), repeat_to_size(PROSE, size * 3 / 4));
     format!("<thought>\n{thought}</thought>\n<content>\n{content}</content>\n")
 }
 
-/// Makes short contents, each with operations on the state.
+/// Makes short `content` elements, each with operations on the state.
 fn turns_reply(size: usize) -> String {
     let turn = "<content>\nThe rope creaks. <b>Down</b> in the well somebody answers, quietly.\n</content>\n<variable_update>\n\
         <analysis>somebody is in the well</analysis>\n[[\"SET\", \"location\", \"old well\"], [\"SUB\", \"torch.minutes\", 10]]\n\

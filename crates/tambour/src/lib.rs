@@ -1,9 +1,9 @@
 //! Structured replies of language models as one typed, repaired, contract-checked event stream.
 //!
 //! A reply goes in as it arrives, cut into chunks anywhere; events come out while the model is still writing,
-//! in one grammar whatever dialect the model wrote. Faults are repaired and reported as a [`Finding`];
-//! anything that acts (tool calls, state operations) waits until it is complete and valid. Text is emitted as
-//! soon as its role is known.
+//! in one grammar (the contract of events), whatever dialect the model wrote. Faults are repaired and
+//! reported as a [`Finding`]; anything that acts (tool calls, state operations) waits until it is complete and valid.
+//! Text is emitted as soon as its role is known.
 //!
 //! # Reading replies
 //!
@@ -102,8 +102,8 @@
 //!
 //! # Features
 //!
-//! Both are on by default; each leaves out a dependency. This project's own programs use them, readers of
-//! replies do not.
+//! Both are on by default; turning one off leaves out a dependency. Only this project's own programs use
+//! them: reading replies needs neither.
 //!
 //! * `markdown`: examples of replies in Markdown documents.
 //! * `yaml`: reading and writing of YAML. `tambour-prompt` turns it on.
@@ -137,7 +137,7 @@ pub mod state;
 // Encoding for clients.
 pub mod encode;
 
-// Internals: public only for this project's own tests and server; they may change at any time.
+// Internals: public only for this project's own tests and other crates; they may change at any time.
 #[doc(hidden)]
 pub mod lex;
 #[doc(hidden)]

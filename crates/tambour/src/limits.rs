@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Size, depth and count limits. Input beyond a depth, hold or count limit is treated as text, with the
-/// finding `limit_exceeded`; a reply beyond `input` is closed and ends with `error`.
+/// Size, depth and count limits. A reply beyond `input` is closed and ends with `error`. Where a field states
+/// nothing else, input beyond its limit is treated as text, with the finding `limit_exceeded`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

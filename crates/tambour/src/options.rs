@@ -34,7 +34,7 @@ pub struct Options {
     pub allow_missing_thinking: bool,
     /// Tools that a reply may call; `None` stands for the built-in tools of its dialect.
     pub tools: Option<ToolRegistry>,
-    /// Name of the caller of tools; a tool may be limited to callers (P-033).
+    /// Name of the caller of tools; a tool may be limited to certain callers (P-033).
     pub caller: Option<String>,
     /// True if the application runs the tool calls and asks the model again with their results.
     pub tool_loop: bool,
@@ -80,7 +80,7 @@ pub enum SensitivePolicy {
     Generalise,
 }
 
-/// Part of an attempt that is held back so that the model can still be re-asked.
+/// Part of an attempt (one reply to a request) that is held back so that the model can still be re-asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HoldMode {
     /// Nothing is held back.

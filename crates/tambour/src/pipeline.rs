@@ -8,6 +8,7 @@
 //! pipeline.push(b"<think>2 + 2</think>It is ", &mut events);
 //! pipeline.push(b"4.", &mut events);
 //! pipeline.finish(&InputEnd::stop(), &mut events);
+//! // After `thinking_start`, `phase_start`, `phase_delta` and `thinking_end`:
 //! assert_eq!(events.join_deltas()[4].data()["text"], "It is 4.");
 //! # Ok::<(), tambour::Error>(())
 //! ```

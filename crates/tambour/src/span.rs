@@ -1,4 +1,5 @@
-//! Places in the raw reply: byte offsets, lines and columns.
+//! Places in the raw reply: byte offsets, lines and columns. Where bytes are not UTF-8, readers count their
+//! replacement characters; the pipeline translates the offsets of findings to the bytes received.
 //!
 //! Places are counted while the reply arrives, a few hundred bytes at a time, so that a finding can name its
 //! line without the whole reply being buffered.

@@ -297,7 +297,7 @@ impl ExpectedStructure {
         self.elements.iter().find(|element| element.name == name)
     }
 
-    /// All names and aliases of the elements, as [`TagNames`](crate::lex::markup::TagNames).
+    /// All names and aliases of the elements, for [`TagNames`](crate::lex::markup::TagNames).
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let names_of = |element| {
             let ExpectedElement { name, aliases, .. }: &ExpectedElement = element;

@@ -55,7 +55,7 @@ impl Default for StreamCheckOptions {
 }
 
 impl StreamCheckOptions {
-    /// Default options, but with the general ones in `options`, whose profile applies.
+    /// Creates options with the general ones in `options`, whose profile replaces the strict default.
     #[must_use]
     pub fn new(options: Options) -> StreamCheckOptions {
         StreamCheckOptions { options, ..StreamCheckOptions::default() }
@@ -213,7 +213,7 @@ pub(super) struct CheckerCore {
     last_id: Option<u64>,
     /// First event without an id, as long as no event has one.
     first_without_id: Option<Extent>,
-    /// Findings in the order of detection, at most as many as the limit allows, plus one error.
+    /// Findings in the order of detection: at most `limits.findings` of them, plus the first error.
     findings: Vec<Finding>,
     /// Number of findings beyond the limit.
     unlisted_count: usize,

@@ -186,7 +186,7 @@ impl TranscriptReader {
 /// A JSON array of events, parsed at the end of the input.
 #[derive(Debug, Default)]
 struct EventArray {
-    /// Bytes of the array, with the same distances between them as in the transcript.
+    /// Bytes of the array: its lines, as far apart as in the transcript, with line feeds between them.
     bytes: Vec<u8>,
     /// Start of each line: offset in `bytes`, and place in the transcript.
     lines: Vec<(usize, Place)>,

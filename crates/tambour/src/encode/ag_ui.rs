@@ -11,7 +11,7 @@ use super::entry_content::EntryContent;
 use super::sse;
 use crate::event::{Completed, FinishReason, ToolCall, ToolResult};
 
-/// Context of a run beyond its message.
+/// Data of a run that the [`StreamContext`] of its message does not have.
 #[derive(Clone, Debug, Default)]
 pub struct RunContext {
     /// Thread id given by the client.
@@ -20,7 +20,7 @@ pub struct RunContext {
     pub run_id: String,
     /// State before the run, if it was ever set.
     pub state: Option<Value>,
-    /// Refused members of the client's state, each with its path and reason.
+    /// Members of the client's state that were refused, each with its path and reason.
     pub refusals: Vec<Value>,
 }
 

@@ -22,7 +22,7 @@ pub struct AiSdkEncoder {
     is_text_open: bool,
     answer: AnswerBuffer,
     has_calls: bool,
-    /// Number of data parts so far without a fixed id; it is part of the id that they get.
+    /// Number of data parts so far whose id is generated; the number is part of that id.
     part_count: usize,
     /// State of the conversation after the entries so far.
     state: Value,

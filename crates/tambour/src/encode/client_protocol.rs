@@ -53,6 +53,7 @@ impl UsageCounts {
         UsageCounts {
             input,
             output,
+            // The sum replaces a total that is missing or too small.
             total: count(&["/total_tokens"]).max(input + output),
             reasoning: count(&[
                 "/completion_tokens_details/reasoning_tokens",

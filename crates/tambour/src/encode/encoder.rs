@@ -1,5 +1,5 @@
 //! Trait of the encoders, which write the log of one message in one protocol, and the encoder of the native
-//! protocols.
+//! protocols, `legacy` and `jsonseq_v1`.
 
 use std::borrow::Cow;
 

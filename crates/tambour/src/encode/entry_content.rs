@@ -121,7 +121,7 @@ pub struct FoldedMessage {
     pub has_calls_first: bool,
     /// Results of calls that ran.
     pub results: Vec<ToolResult>,
-    /// Other extension events: name and data.
+    /// Summary, queries, and all extension events except calls and results: name and data.
     pub extensions: Vec<(String, Value)>,
     /// End of the message; `None` while it runs or if it failed.
     pub completed: Option<Box<Completed>>,

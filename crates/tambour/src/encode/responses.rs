@@ -227,6 +227,7 @@ impl ResponsesEncoder {
         let response = response_body(&self.context, &self.finished_items, Some(completed), None);
         let kind = match response_status(completed.finish_reason) {
             "completed" => "response.completed",
+            // The protocol has no event for a cancelled response.
             _ => "response.incomplete",
         };
         self.write_event(kind, json!({ "response": response }), out);

@@ -71,9 +71,9 @@ pub enum Event<'a> {
         /// RFC 3339 time.
         ts: Cow<'a, str>,
     },
-    /// `error`, one of the two ends of a stream.
+    /// `error`: ends a stream that failed.
     Error(Failure),
-    /// `completed`, the other end.
+    /// `completed`: ends any other stream.
     Completed(Box<Completed>),
     /// `draft_delta`: reasoning that is not part of the contract. Extension.
     DraftDelta {
@@ -235,8 +235,8 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Parses a contract event from its name and data; `None` if the name is not that of a contract event or
-    /// a field is missing. [`Extension::parse`] parses extension events.
+    /// Parses a contract event from its name and data; `None` if the name is not that of a contract event, or
+    /// a field is missing or has another type. [`Extension::parse`] parses extension events.
     #[must_use]
     pub fn parse(name: &str, data: &Value) -> Option<Event<'static>> {
         let text = |field: &str| Some(Cow::Owned(data.get(field)?.as_str()?.to_owned()));
@@ -334,7 +334,7 @@ impl Serialize for Event<'_> {
     }
 }
 
-/// Class of an event.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// Part of the JSONSeq contract (J-001).
@@ -357,7 +357,7 @@ pub(crate) const CONTRACT_EVENTS: &[&str] = &[
     "final_end",
 ];
 
-/// Class of the event called `name`, or `None` for an unknown name (J-001, X-010).
+/// Kind of the event called `name`, or `None` for an unknown name (J-001, X-010).
 #[doc(hidden)]
 #[must_use]
 pub fn parse_kind(name: &str) -> Option<EventKind> {

@@ -80,7 +80,7 @@ fn is_decoration(value: &str) -> bool {
     !kinds.is_empty() && (lines < 2 || !kinds.contains(&"none"))
 }
 
-/// Words separated by blanks outside of brackets.
+/// Words separated by blanks outside of parentheses.
 fn split_words(value: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     let parts = value.split(move |c: char| {
@@ -161,7 +161,7 @@ fn is_hue(text: &str) -> bool {
     parse_number(angle.unwrap_or(text)).is_some()
 }
 
-/// Parses a CSS number without an exponent, of at most 12 characters (digits and the point) after its sign.
+/// Parses a CSS number without an exponent, of at most 12 characters (digits and the dot) after its sign.
 fn parse_number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (integer, fraction) = digits.split_once('.').unwrap_or((digits, "0"));

@@ -178,8 +178,8 @@ impl HtmlSanitizer {
         }
     }
 
-    /// Escapes or removes a tag that is not allowed. `reason` follows its name in the message; empty if it is
-    /// not on the whitelist.
+    /// Escapes or removes a tag that is not allowed. `reason` follows the tag's name in the message; it is
+    /// empty for a tag that is not on the whitelist.
     fn reject_tag(
         &mut self,
         raw: &str,

@@ -1,7 +1,7 @@
 //! HTML comments: the length of a comment in a complete text, and a tracker for text that arrives in pieces.
 
-/// Length of a comment from the end of its `<!--`, where `text` begins, to the end of its end mark. That is,
-/// by the rules of HTML, `-->`, `--!>`, or `>` or `->` at the very start of `text`. `None` if the
+/// Length of a comment after its `<!--`, from the start of `text` to the end of its end mark. By the rules of
+/// HTML end marks are `-->` and `--!>`, and `>` and `->` at the very start of `text`. `None` if the
 /// comment does not end in `text`.
 #[must_use]
 pub fn comment_len(text: &str) -> Option<usize> {

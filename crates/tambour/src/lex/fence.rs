@@ -3,9 +3,9 @@
 //!
 //! [`FenceStripper`] finds a fence around a whole reply, while the reply streams. That fence opens with the
 //! first non-blank line: a run of fence characters, and at most one word after it. It closes with the last
-//! line that has at least as many of the same characters and nothing else. Fences between the two are text.
-//! Only the end of the reply decides whether the fence closes, so the fence lines are passed on as separate
-//! parts; the caller judges a fence that does not close.
+//! non-blank line of the reply, if that has at least as many of the same characters and nothing else. Fences
+//! between the two are text. Only the end of the reply decides whether the fence closes, so the fence lines
+//! are passed on as separate parts; the caller judges a fence that does not close.
 
 use super::scan;
 use super::space::is_space;
@@ -98,7 +98,7 @@ enum FenceState {
     FenceMarks(FenceRun),
     /// On the opening line after its fence characters: its single word may have begun, and may have ended.
     Info { run: FenceRun, has_word: bool, is_word_over: bool },
-    /// Inside the fence that `FenceRun` opened.
+    /// Inside the fence that this run opened.
     Inside(FenceRun, FenceLinePosition),
     /// The reply has no fence around it, or has ended.
     NoFence,

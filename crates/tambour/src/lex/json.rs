@@ -1,6 +1,6 @@
 //! Characters of JSON and their common substitutes: typographic quotes, full-width punctuation, odd spaces.
 //!
-//! Functions here classify the character at a byte offset and look at no more than three bytes.
+//! Each character is classified by its byte offset in the text, from at most three bytes.
 
 /// Kind of quotation mark, named by the one that opens the string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

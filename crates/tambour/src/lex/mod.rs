@@ -1,5 +1,5 @@
 //! Lexers: bytes to tokens. They know no dialect, buffer at most an unfinished token, and pass text on as
-//! slices of the caller's chunk. Beside them are the scanners and trackers that lexers and dialects share.
+//! slices of the caller's chunk. Scanners and trackers that lexers and dialects share are here too.
 
 pub mod code;
 pub mod comment;

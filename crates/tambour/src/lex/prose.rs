@@ -1,5 +1,5 @@
-//! Trackers of the text around something that may act: is it in a quotation of Markdown or HTML, in a
-//! sentence, or in a code span that continues over lines?
+//! Trackers of the text around something that may act, such as a tool call. They tell whether it is in a
+//! quotation of Markdown or HTML, in a sentence, or in a code span of several lines.
 //!
 //! Fences, and code spans within one line, belong to `code`; the decision whether anything acts belongs to
 //! the dialects.

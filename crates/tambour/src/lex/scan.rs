@@ -1,10 +1,10 @@
 //! Fast searches for significant bytes, also in text as short as a model's token. [`find`] and its
-//! variants find the first or last of one to three byte values, by a plain loop or memchr. [`SignMasks`]
-//! marks all significant bytes of a short text in one pass.
+//! variants find the first of up to three byte values, [`rfind`] the last of one, by a plain loop or memchr.
+//! [`SignMasks`] marks all significant bytes of a short text in one pass.
 
 use wide::u8x16;
 
-/// Length below which calling a vector routine costs more than the loop.
+/// Length in bytes below which calling a vector routine costs more than the loop.
 const SHORT_LEN: usize = 12;
 
 /// Offset of the first `needle` in `bytes`.

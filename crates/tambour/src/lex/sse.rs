@@ -1,8 +1,8 @@
 //! Reader of Server-Sent Events from an upstream: any chunking, any line ends, comments, several `data`
 //! lines.
 
-/// Reads frames. A line, and the data of one frame, hold at most `limit` bytes; the rest of longer ones is
-/// dropped and the frame flagged as truncated.
+/// Reads frames. The data of one frame, and a line that arrives in several chunks, hold at most `limit`
+/// bytes; the rest of longer ones is dropped and the frame flagged as truncated.
 #[derive(Clone, Debug)]
 pub struct SseReader {
     /// Unfinished line of earlier chunks.
@@ -16,7 +16,7 @@ pub struct SseReader {
     /// True if the last byte was a carriage return, so that a line feed at the start of the next chunk
     /// belongs to it.
     is_after_cr: bool,
-    /// Maximum length in bytes of a line, and of the data of a frame.
+    /// Maximum length in bytes of `line`, and of the data of a frame.
     limit: usize,
     /// True if part of the current frame was dropped.
     is_truncated: bool,
@@ -34,8 +34,8 @@ pub struct SseFrame<'a> {
 }
 
 impl SseReader {
-    /// Creates a reader at the start of a stream. `limit` is the maximum length in bytes of a line, and of
-    /// the data of a frame.
+    /// Creates a reader at the start of a stream. `limit` is the maximum length in bytes of the data
+    /// of a frame, and of a line that arrives in several chunks.
     #[must_use]
     pub fn new(limit: usize) -> SseReader {
         SseReader {

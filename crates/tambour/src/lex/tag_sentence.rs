@@ -185,7 +185,7 @@ pub fn continues_sentence(after: &str, is_end: bool) -> Option<bool> {
 }
 
 /// Returns whether a text begins with words that refer back to the tag before it; `None` until more text
-/// decides.
+/// decides. `is_end`: no more text follows.
 #[must_use]
 pub fn refers_to_tag(text: &str, is_end: bool) -> Option<bool> {
     if TAG_REFERENCES.iter().any(|words| text.starts_with(words)) {

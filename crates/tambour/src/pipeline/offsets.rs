@@ -56,7 +56,8 @@ impl ReplacementRun {
     }
 
     /// Translates a decoded offset, at or after the start of the run, to the offset in the reply.
-    fn reply_offset(&self, decoded_offset: usize) -> usize {
+    fn translate(&self, decoded_offset: usize) -> usize {
+        // An offset inside a replacement character counts as the one after it.
         let replacement_count = (decoded_offset - self.start).div_ceil(REPLACEMENT.len()).min(self.count);
         let distance = decoded_offset.saturating_sub(self.end());
         self.reply_offset + replacement_count * self.bytes_each + distance
@@ -79,7 +80,7 @@ impl OffsetMap {
                 run.count += 1;
                 return;
             }
-            Some(run) => run.reply_offset(start),
+            Some(run) => run.translate(start),
             None => start,
         };
         if let Some(run) =
@@ -125,9 +126,9 @@ impl OffsetMap {
     }
 
     /// Translates an offset in the decoded text to the offset in the reply.
-    fn reply_offset(&self, decoded_offset: usize) -> usize {
+    fn translate(&self, decoded_offset: usize) -> usize {
         if let Some(last) = self.last_run.filter(|last| last.start < decoded_offset) {
-            return last.reply_offset(decoded_offset);
+            return last.translate(decoded_offset);
         }
         let checkpoints_before =
             self.checkpoints.partition_point(|checkpoint| checkpoint.start < decoded_offset);
@@ -150,17 +151,16 @@ impl OffsetMap {
             if start >= decoded_offset {
                 break;
             }
-            current_run =
-                make_run(start, current_run.reply_offset(start), self.read_varint(&mut packed_index));
+            current_run = make_run(start, current_run.translate(start), self.read_varint(&mut packed_index));
         }
-        current_run.reply_offset(decoded_offset)
+        current_run.translate(decoded_offset)
     }
 
     /// Translates the span of a finding to the reply.
     pub(super) fn locate(&self, mut finding: Finding) -> Finding {
         if self.last_run.is_some() {
-            finding.span.start = self.reply_offset(finding.span.start);
-            finding.span.end = self.reply_offset(finding.span.end);
+            finding.span.start = self.translate(finding.span.start);
+            finding.span.end = self.translate(finding.span.end);
         }
         finding
     }

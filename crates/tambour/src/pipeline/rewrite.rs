@@ -1,5 +1,6 @@
 //! Rewriting of a reply in its canonical form. The written text is read again before it is returned: it must
 //! not act where the reply did not, must pass the strict check, and must be written the same the next time.
+//! If no form does, the last one tried is returned, without actions and with all markup escaped.
 
 use std::collections::HashMap;
 use std::sync::Arc;

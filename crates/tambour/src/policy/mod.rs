@@ -1,5 +1,5 @@
-//! Policy stage: decides what happens to intents before they are sequenced, so that a sequenced stream stays
-//! valid.
+//! Policy stage: decides what happens to intents (what a dialect has read: phases, queries, actions) before
+//! they are sequenced, so that a sequenced stream stays valid.
 
 pub mod queries;
 pub(crate) mod rules;

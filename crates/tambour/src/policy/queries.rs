@@ -6,8 +6,8 @@
 //! 1. *type*: a value that is not a string is dropped;
 //! 2. *empty*: blank queries are dropped;
 //! 3. *sensitive*: dropped, or generalised and kept if nothing sensitive remains;
-//! 4. *length*: truncated, since a generalised query may be longer; if the rest is sensitive (half of a long
-//!    number may be a phone number), the query is dropped;
+//! 4. *length*: a long query is truncated, after step 3, which may lengthen it; if the rest is sensitive
+//!    (half of a long number may be a phone number), the query is dropped;
 //! 5. *duplicate*: compared after truncation, since that can make two queries equal;
 //! 6. *count*: last, so that bad queries do not use up the places of good ones.
 //!

@@ -1,4 +1,4 @@
-//! Repairs of broken replies before a dialect reads them. Each repair is reported.
+//! Repairs of broken JSON in replies. Each repair is reported.
 
 pub mod json;
 #[doc(hidden)]

@@ -34,7 +34,7 @@ const MAX_MESSAGE_CHARS: usize = 200;
 #[derive(Clone, Debug)]
 pub struct Schema {
     value: Value,
-    /// Compiled form; `None` if the schema is invalid.
+    /// Compiled form, empty until the schema is first used; `None` if the schema is invalid.
     validator: Arc<OnceLock<Option<Validator>>>,
     /// Size from which the cost of a check is estimated.
     size: SchemaSize,

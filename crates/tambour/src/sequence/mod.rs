@@ -4,9 +4,10 @@
 //! serp_summary?  thinking_start  ( phase_start  phase_delta* )+  thinking_end  final_delta+  serp_queries?  final_end
 //! ```
 //!
-//! Intents of any dialect may arrive in any order; the events are valid by construction: missing starts and
-//! ends are added, late ones are not sent. The state is a fold of the events so far ([`Sequencer::observe`]),
-//! so that it can be rebuilt from a log. The checker in `contract` is written independently of it.
+//! Intents (what a dialect has read: text, phases, queries) may arrive in any order; the events are valid by
+//! construction: missing starts and ends are added, late ones are not sent. The state is a fold of the events
+//! so far ([`Sequencer::observe`]), so that it can be rebuilt from a log. The checker in `contract` is
+//! written independently of it.
 
 mod trim;
 
@@ -74,7 +75,8 @@ impl Sequencer {
         }
     }
 
-    /// Records an event that was sent. Folding all events of a log rebuilds the state of its stream.
+    /// Records an event that was sent. Folding all events of a log rebuilds the state of its stream, except
+    /// for queries and white space that are held back.
     #[inline]
     pub fn observe(&mut self, event: &Event<'_>) {
         match event {
@@ -131,7 +133,7 @@ impl Sequencer {
     }
 
     /// Applies one intent and passes the resulting events to `out`. An intent that comes too late gives no
-    /// events, but a late thought becomes an aside.
+    /// events, but a late thought, phase title or summary becomes an aside.
     #[inline]
     pub fn apply(&mut self, intent: &Intent<'_>, out: &mut impl FnMut(Event<'_>)) {
         match intent {

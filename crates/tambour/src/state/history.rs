@@ -22,7 +22,7 @@ pub struct AppliedBlock {
     /// The model's reason for the operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<String>,
-    /// The operations as they were written.
+    /// The operations as they were written; in place of a command, the plain operations it resolved to.
     pub operations: Vec<Operation>,
     /// Result of each operation.
     pub results: Vec<OpResult>,

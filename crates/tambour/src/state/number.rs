@@ -12,8 +12,8 @@ const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Returns the value after `ADD`, `SUB`, `MUL` or `DIV` of `operand` on `old_value`.
 ///
-/// The result is an integer if the old value was one and the result is exact; a decimal is the double closest
-/// to the exact decimal result.
+/// The result is an integer if the old value was one and the exact result is whole; otherwise it is the
+/// double closest to the exact decimal result.
 pub(super) fn calculate(op: Op, old_value: &Number, operand: &Number) -> Result<Number, OperationRefusal> {
     if let (Some(a), Some(b)) = (to_integer(old_value), to_integer(operand)) {
         let result = match op {

@@ -117,7 +117,7 @@ pub enum RefusalReason {
     ValueGuessed,
     /// A limit of the state is exceeded.
     LimitExceeded,
-    /// Another operation of an atomic block was refused.
+    /// Another operation of an atomic block was refused, or the caller stopped the block.
     NotApplied,
 }
 

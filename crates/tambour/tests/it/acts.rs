@@ -76,12 +76,12 @@ fn nothing_acts_that_must_not() {
     }
 }
 
-/// Fails if too few blocks acted, or too few stood in zones in which nothing may act: the property would then prove nothing.
+/// Fails if too few blocks acted, or too few were in zones in which nothing may act: the property would then prove nothing.
 fn assert_shares(dialect: &str, outcome: &TrialOutcome) {
     // `auto` shares its replies among all dialects.
     let share = if dialect == "auto" { 1000 } else { 200 };
     let min_count = (seeds().end - seeds().start) as usize / share;
-    // What could be done before is done after a repair, but where the text around it must be escaped.
+    // Actions that ran before a repair run after it too, except where the text around them must be escaped.
     let TrialOutcome { acting_count: acting, stable_count: preserved_count, .. } = outcome;
     assert!(
         preserved_count * 20 >= acting * 19,

@@ -78,7 +78,7 @@ fn many_pieces_that_are_no_text_keep_their_places() {
 
 #[test]
 fn places_of_pieces_that_are_no_text_are_kept_in_few_bytes() {
-    // every second byte is invalid, so that each has a finding of its own
+    // every second byte is invalid, so that each has its own finding
     let input = b"\xFFa".repeat(1 << 19);
     let mut pipeline = Pipeline::new("plain", &Options::default()).expect("it is in the table");
     let memory = allocation_counter::measure(|| {

@@ -452,7 +452,7 @@ fn events_are_framed_for_sse() {
     assert_eq!(transcript_codes(good.strip_suffix('\n').unwrap()), ["J-034 sse_unterminated"]); // J-034
     assert_eq!(transcript_codes(&good.replace('\n', "\r\n")), [""; 0]);
     assert_eq!(transcript_codes(&good.replace('\n', "\r")), [""; 0]);
-    // What cannot be read still counts for the order.
+    // An event that cannot be read still counts for the order.
     let cut = good.replacen("\"title\":\"t\"", "\"title\":\"t", 1);
     assert_eq!(transcript_codes(&cut), ["J-034 event_json"]);
 }

@@ -167,7 +167,7 @@ fn probe_contexts(code: &CodeTracker) -> Vec<CodeContext> {
 
 #[test]
 fn pieces_whose_signs_are_known_are_read_like_others() {
-    // T-029: pieces with known signs take a faster way, which does not look at lines of known kinds byte by byte
+    // T-029: pieces whose signs are known are read on a fast path, which does not look at lines of known kinds byte by byte
     let mut random = RandomSource::new(30);
     for _ in 0..20_000 {
         let mut text = random_text(&mut random);
@@ -212,7 +212,7 @@ fn containers_without_end_are_text_from_a_depth_on() {
             tracked_places(&format!("{deep}x `x`\n```\nx\n"), false).last().map(|(_, code)| *code),
             Some(true)
         );
-        // Too deep to be known for a fence: text.
+        // Nested too deep to be tracked as a fence, so it is text.
         assert_eq!(
             tracked_places(&format!("{deep}```\nx"), false).last().map(|(_, code)| *code),
             Some(false)

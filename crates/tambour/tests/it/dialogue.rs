@@ -66,7 +66,7 @@ fn decisions() {
     assert_eq!(decide_zh(2, 5, no_criteria(), &without_exit), expected(false, LlmSuggestion, "x")); // S-074
     let unmet_exit = answer(50.0, false, true, true, "x");
     assert_eq!(decide_zh(2, 5, no_criteria(), &unmet_exit), expected(false, LlmSuggestion, "x")); // S-075
-    // S-076, S-077: the default is 80, and the borders count.
+    // S-076, S-077: the default is 80, and the threshold itself suffices.
     for (level, exit) in [(80.0, true), (79.9, false), (79.0, false)] {
         assert_eq!(
             decide_zh(2, 5, no_criteria(), &answer(level, false, false, true, "x")).0,

@@ -2,7 +2,7 @@
 
 use tambour::dialect::DIALECTS;
 
-/// Runs `work` for each dialect in a thread of its own and returns the results. The environment variable named `only` restricts it
+/// Runs `work` for each dialect in its own thread and returns the results. The environment variable named `only` restricts it
 /// to one dialect.
 pub(crate) fn each_dialect<T: Send>(
     only: &str,

@@ -44,7 +44,7 @@ fn examples_are_complete() {
     for CatalogueEntry { owner, rule, .. } in catalogue::all() {
         for example in [rule.broken, rule.correct] {
             let has_ellipsis = example.contains("...") || example.contains('…');
-            // The one fault that is leaving out.
+            // The only fault that consists in leaving something out.
             let is_intended = rule.code == "json_ellipsis" && example == rule.broken;
             assert!(
                 !has_ellipsis || is_intended,

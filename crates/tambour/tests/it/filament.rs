@@ -165,7 +165,7 @@ fn text_comes_as_it_is_written() {
 
 #[test]
 fn a_block_acts_when_it_closes_and_once() {
-    // F-214, R-68: a block acts at its end, once; a call acts when the reply has ended by itself.
+    // F-214, R-68: a block acts at its end, once; a call acts when the reply has ended normally.
     let mut options = Options::default();
     options.tools = Some(ToolRegistry::from_json(&json!({"roll": {"type": "object"}})).expect("tools"));
     let mut sink = EventCollector::default();
@@ -419,7 +419,7 @@ fn values_of_commands_are_never_evaluated() {
 
 #[test]
 fn hostile_replies_end_and_cost_little() {
-    // F-222, F-223: a megabyte of openings.
+    // F-222, F-223: a megabyte of opening tags and marks.
     for (place, piece) in [
         ("", "<"),
         ("<content>", "<!--"),

@@ -20,7 +20,7 @@ const BIG: usize = 32 << 10;
 const HUGE: usize = 96 << 10;
 
 /// Largest number of bytes allocated at a time for any input. Values that are delivered whole, such as
-/// the queries, take the most: `limits.hold` bounds their text, and each item of it has a cost of its own.
+/// the queries, take the most: `limits.hold` bounds their text, and each item costs memory besides.
 const MAX_ALIVE_BYTES: u64 = 6 << 20;
 
 /// Size in bytes of inputs whose memory is compared with their size.

@@ -307,7 +307,7 @@ fn the_form_of_a_reply_is_decided_at_the_limit() {
 
 #[test]
 fn places_of_members_are_kept_up_to_a_limit() {
-    // 256 of them have places of their own; the members after them share one.
+    // 256 of them have their own places; the members after them share one.
     for (member_count, place_count) in [(252, 2), (253, 1), (254, 0), (300, 0)] {
         // `event` and `data` count as members, too.
         let members: String = (0..member_count).map(|n| format!("\"k{n}\":{n},")).collect();

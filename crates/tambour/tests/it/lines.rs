@@ -42,7 +42,7 @@ impl Sink for NullSink {
 fn lists_cost_no_more_than_their_bytes() {
     const EVENT: &str = "{\"event\":\"thinking_start\",\"data\":{}}\n";
     const SIZE: usize = 1 << 20;
-    // an event and then a list of many items that are none
+    // an event and then a list of many items that are no events
     for (begin, item, end) in [
         ("[", "{},", "]"),
         ("[", "1,", "]"),

@@ -160,7 +160,7 @@ fn limits_are_exact() {
         options.limits.hold = 100;
         let text = "x".repeat(length - 30);
         let reply = format!("{text}\n{{\"thought\":1,\"response_mode\":2}}");
-        // Behind prose the plan begins with its second key, known 30 bytes behind the text.
+        // After prose a plan is recognised by its second key, which is read 30 bytes after the text.
         let (sink, _) = read(&reply, &options);
         let reason = if has_plan { "fallback_reason" } else { "unused_reason" };
         assert_ne!(metadata(&sink)[reason], Value::Null, "{length}");

@@ -209,7 +209,7 @@ fn replies_that_repeat_our_own_example_are_no_answer() {
             let example = &*prompt.example;
             let unfenced = example.trim().trim_start_matches("```json\n").trim_end_matches("\n```");
             let variant = match name {
-                // Where the words are between marks of their own.
+                // Dialects whose texts are between tags, not in JSON.
                 "thinkingml" | "filament" => {
                     unfenced.replace(". ", "! ").replace("**", "").replace('，', ",")
                 }

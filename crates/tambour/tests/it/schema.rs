@@ -86,7 +86,7 @@ fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
             });
             assert!(memory.bytes_max < MAX_CHECK_BYTES, "{word} {levels}: {memory:?}");
             assert!(!mismatches.is_empty());
-            // 4 levels are told as ever, 16 alternatives are not.
+            // Faults of 4 levels are reported one by one, those of 16 levels of alternatives are not.
             assert!(levels > 4 || !mismatches[0].is_too_complex, "{word} {levels}: {mismatches:?}");
             assert!(
                 levels < 16 || word == "allOf" || mismatches[0].is_too_complex,

@@ -83,7 +83,7 @@ fn findings_on_queries_stand_at_the_query() {
         let verdict = Contract::from_name("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
         verdict.findings.iter().find(|finding| finding.code == code).map(|finding| finding.line)
     };
-    // T-046: the one that is dropped, not the one that is kept.
+    // T-046: the finding covers the query that is dropped, not the one that is kept.
     assert_covered(
         &reply_with("[\"a\", \"b\",\"a \"]"),
         "serp_queries_duplicate",
@@ -109,7 +109,7 @@ fn findings_on_queries_stand_at_the_query() {
     // T-045: the dropped queries.
     let many = "[\"a\",\"b\",3,\"c\",\"d\",\"e\",\"f\",\"g\"]";
     assert_covered(&reply_with(many), "serp_queries_too_many", &["\"f\",\"g\""], "the first 5 kept");
-    // A finding about all queries stands at the list, not at the line that opens the block.
+    // A finding about all queries has the place of the list, not at the line that opens the block.
     assert_covered(&reply_with("{\"a\":1}"), "serp_queries_not_array", &["{\"a\":1}"], "no queries are sent");
     assert_eq!(line(&reply_with("{\"a\":1}"), "serp_queries_not_array"), Some(10));
     assert_covered(&reply_with("['a', 'b', 'a']"), "serp_queries_duplicate", &["'a'"], "query dropped");

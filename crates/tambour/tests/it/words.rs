@@ -211,7 +211,7 @@ fn the_account_notices_planted_faults() {
                     );
                     *planted_counts.entry("lost").or_default() += 1;
                 }
-                // One that sends it twice.
+                // A sink that sends the event twice.
                 let faults =
                     sound.faults_after(|reading| reading.events.insert(at, reading.events[at].clone()));
                 assert!(faults.contains(&WordFault::Duplicate), "{}\ntwice {:?}", sound.trial, events[at]);

@@ -6,7 +6,7 @@
 //!
 //! Its closing bracket may be missing if a line break or the next `<` or `＜` follows the name, the attributes
 //! or the slash, with or without blanks between: always in a closing tag, in an opening one only if nothing
-//! but blanks and tags precedes it on its line. So a sentence that mentions a tag is not read as one.
+//! but blanks and tags precedes it on its line. So the name of a tag in a sentence is not read as a tag.
 
 use super::names::{NamePrefix, TagNames, is_name_char, starts_name};
 use super::token::{TagFault, TagFaults};

@@ -50,7 +50,7 @@ pub(super) enum LexerStep {
     Tag,
     CommentOpen,
     CommentClose,
-    /// An end of a comment that only HTML knows.
+    /// An end of a comment other than `-->`, as HTML allows it.
     HtmlCommentClose,
     Mark,
     Reasoning(ReasoningMark),

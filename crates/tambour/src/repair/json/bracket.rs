@@ -154,7 +154,7 @@ impl JsonReader {
             }
             self.work += WINDOW as u64;
             // A bracket that does not match the innermost one closes an outer bracket that it matches,
-            // replaces the right one (a slip of the writer), or is surplus.
+            // replaces the right one, or is surplus.
             let lookahead = Lookahead::new(cursor.bytes(), at + length, cursor.is_last);
             let (next, _) = lookahead.skip_space(at + length)?;
             let next_mark = lookahead.mark_at(next)?;

@@ -97,6 +97,7 @@ impl ValueBuilder {
     pub(crate) fn discard_value(&mut self) {
         self.is_discarded = true;
         self.items.clear();
+        // No item is left, so the items of each frame begin at 0.
         self.open_frames.iter_mut().for_each(|frame| frame.first_item = 0);
     }
 

@@ -54,7 +54,8 @@ pub(super) struct CandidateSelector<M: ValueMaker> {
     gap_before: CandidateGap,
     /// True if thinking is open.
     pub(super) is_thinking: bool,
-    /// Values after the last closing mark of thinking that had no opening mark; all values if there is none.
+    /// Values after the last closing mark of thinking without an opening mark, since all text before such a
+    /// mark is thinking; all values if there is no such mark.
     current_group: CandidateGroup<M>,
     /// Values before that mark, which were in thinking.
     thought_group: CandidateGroup<M>,
@@ -238,7 +239,7 @@ impl<M: ValueMaker> CandidateSelector<M> {
         let CandidateGroup { best, count, first_gap, widest_gap, has_only_commas, list } =
             std::mem::take(group);
         let Some(best) = best else { return FoundValue::default() };
-        // Prose may surround values between commas, but not values between blanks.
+        // Prose may surround values that commas separate, but not values that only blanks separate.
         if count > 1 && (has_only_commas || widest_gap.max(first_gap).max(last_gap) <= CandidateGap::Comma) {
             return self.choose_all(text, list, first_gap, last_gap);
         }

@@ -217,14 +217,15 @@ impl TopKeyTracker {
         }
     }
 
-    /// Key whose direct value is being read; `None` between values and inside nested ones.
+    /// Key of the outermost object whose value is being read; `Some("")` before the first key and in an
+    /// outermost array. `None` between values and inside nested objects and arrays.
     #[inline]
     #[must_use]
     pub fn current_key(&self) -> Option<&str> {
         (self.depth == 1).then_some(self.key.as_str())
     }
 
-    /// Key of the outermost object whose value is being read, at any depth; `None` between values.
+    /// Like [`TopKeyTracker::current_key`], but also inside nested objects and arrays.
     #[must_use]
     pub fn enclosing_key(&self) -> Option<&str> {
         (self.depth >= 1).then_some(self.key.as_str())

@@ -18,8 +18,8 @@ use super::state::{
 /// Maximum length of a number in bytes; a longer one is read as a string.
 pub(super) const MAX_NUMBER_LEN: usize = 1 << 10;
 
-/// Maximum number of bytes held back at any time, except for comments: the longest number and two windows of
-/// look-ahead.
+/// Maximum number of bytes held back at any time: the longest number and two windows of look-ahead. Comments,
+/// and numbers of a reader that keeps all digits, may be longer.
 pub const MAX_HELD_BYTES: usize = MAX_NUMBER_LEN + 2 * WINDOW;
 
 /// Reads JSON values from text that arrives in chunks of any size, and repairs faults in the same pass.
@@ -238,7 +238,8 @@ impl JsonReader {
     }
 
     /// Bytes held back for a decision: at most [`MAX_HELD_BYTES`], or `limits.hold` for an HTML comment
-    /// outside of values. A key of up to `limits.hold` bytes is buffered separately.
+    /// outside of values; a number that is kept with all its digits has no limit. A key of up to
+    /// `limits.hold` bytes is buffered separately.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held_text.len()

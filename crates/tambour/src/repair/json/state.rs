@@ -104,7 +104,7 @@ pub(super) enum TextSpot {
 pub(super) struct ValueSuspicion {
     /// True if the value began in the middle of a sentence.
     pub(super) is_in_sentence: bool,
-    /// True if repairs since the last complete quoted key went beyond the spelling of tokens.
+    /// True if a repair since the last complete quoted key was by a rule whose repairs are guesses.
     pub(super) is_damaged: bool,
     /// True if an object in the value is complete.
     pub(super) has_object: bool,

@@ -113,7 +113,8 @@ enum TextMatch {
     NoMatch,
     /// Value whose opening bracket has this many bytes.
     Value(usize),
-    /// Beginning or end of a fence, of this many bytes.
+    /// Run of backticks or tildes, of this many bytes with its language. It begins or ends a fence, or is
+    /// too short or inside another fence, and then only skipped.
     FenceMarker(usize),
     /// Comment of this many bytes.
     Comment(usize),

@@ -44,7 +44,7 @@ fn a_backtick_that_does_not_close_carries_nothing_past() {
 
 #[test]
 fn what_others_may_not_take_for_code_is_escaped() {
-    // F-104, F-105: links, addresses and cells of tables may take a backtick, HTML blocks know none.
+    // F-104, F-105: a backtick may belong to a link, an address or a table cell, and means nothing in HTML blocks.
     for text in [
         "`\n`<img src=x onerror=y>`",
         "[a](`) <img src=x onerror=y> `)",
@@ -65,7 +65,7 @@ fn what_others_may_not_take_for_code_is_escaped() {
             assert!(!result.contains("<img"), "{text:?} gives {result:?}");
         }
     }
-    // An escaped address takes no backtick.
+    // No backtick belongs to an escaped address.
     assert_eq!(escape_html("<1`@a.b> <img> `"), "&lt;1`@a.b> <img> `");
     // A blank line ends the effect of a link or an HTML block.
     assert_eq!(escape_html("[a](`)\n\n`<p>`"), "[a](`)\n\n`<p>`");

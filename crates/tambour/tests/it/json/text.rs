@@ -113,7 +113,7 @@ fn the_last_of_equal_keys_is_kept_and_the_others_are_reported() {
             assert!(codes(reports).iter().all(|&code| code == "duplicate_key"));
         }
     }
-    // Many keys, each of them repeated; the last finding covers the keys without a finding of their own.
+    // Many keys, each of them repeated; the last finding covers the keys that have no finding themselves.
     let members = |value: usize| (0..200).map(|n| format!("\"k{n}\":{value},")).collect::<String>();
     let text = format!("{{{}{}\"z\":0}}", members(1), members(2));
     let found = find_text(&text, &Limits::default());
