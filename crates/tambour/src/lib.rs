@@ -2,8 +2,8 @@
 //!
 //! A reply goes in as it arrives, cut into chunks anywhere; events come out while the model is still writing,
 //! in one grammar (the contract of events), whatever dialect the model wrote. Faults are repaired and
-//! reported as a [`Finding`]; anything that acts (tool calls, state operations) waits until it is complete and valid.
-//! Text is emitted as soon as its role is known.
+//! reported as a [`Finding`]; anything that acts (tool calls, state operations) waits until it is complete
+//! and valid. Text is emitted as soon as its role is known.
 //!
 //! # Reading replies
 //!

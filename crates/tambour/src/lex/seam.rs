@@ -3,8 +3,8 @@
 //!
 //! In `<scr</final>ipt>` the lexer finds the text `<scr`, a tag and the text `ipt>`. Without the tag the
 //! output would be `<script>`. Likewise an unfinished `<a b=` and an escaped tag after it would form the tag
-//! `<a b=&lt;final>`. When another `<` ends an unfinished tag, the lexer emits it as a separate text
-//! token that begins with `<`. From this token on, emitted text is lexed a second time, until nothing is
+//! `<a b=&lt;final>`. When another `<` ends an unfinished tag, the lexer emits it as a separate text token
+//! that begins with `<`. From this token on, emitted text is lexed a second time, until nothing is
 //! unfinished.
 
 use super::markup::{MarkupLexer, MarkupToken};
