@@ -11,13 +11,16 @@
 //!
 //! let engine = Engine::new(UndefinedMode::Lenient);
 //! let context = PromptContext::from_json(&json!({"hero": "Ada"}))?;
-//! let text = Assembly::new(&engine, context, 1).render("greeting", "Hello, {{ hero }}!")?;
+//! let random_seed = 1;
+//! let text = Assembly::new(&engine, context, random_seed).render("greeting", "Hello, {{ hero }}!")?;
 //! assert_eq!(text, "Hello, Ada!");
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! [`jinja`] runs Jinja within a budget; [`template`] has two layers, `{name}` and `{%name%}`; [`macros`]
-//! translates SillyTavern's macros to Jinja.
+//! An assembly renders the templates of one prompt one after the other; its seed is for random choices.
+//! [`jinja`] runs Jinja within a budget. [`template`] fills the placeholders of scripts: `{name}` with a
+//! variable of the script, `{%name%}` with one of the system. [`macros`] translates SillyTavern's macros to
+//! Jinja.
 //!
 //! # Files of other programs
 //!
@@ -46,8 +49,8 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! [`skein`] renders blocks as text or as role messages, and cuts them to a budget of tokens, which
-//! [`tokens`] estimates.
+//! A skein is a prompt made of blocks, here one of YAML. [`skein`] renders it as text or as role messages,
+//! and cuts it to a budget of tokens, which [`tokens`] estimates.
 //!
 //! # Scripts and dialogues
 //!
@@ -95,8 +98,9 @@ pub mod catalogue;
 pub mod dialogue;
 pub mod script;
 
-// Shared parts; public only for this project's own server.
+// Shared parts.
 mod name;
 mod print;
+// Public only for this project's own server.
 #[doc(hidden)]
 pub mod role;

@@ -26,7 +26,7 @@ const FOREIGN_NAMES: [(&str, MessageRole); 13] = [
     ("instruction", MessageRole::System),
 ];
 
-/// Maximum number of warnings about foreign role names; further names are replaced without one.
+/// Maximum number of warnings about foreign role names; further names are replaced without a warning.
 const MAX_WARNINGS: usize = 8;
 
 /// Returns the role with this name, in any letter case: our own name, or that of another program.

@@ -37,17 +37,17 @@ pub struct CharacterCard {
     pub mes_example: String,
     /// Main instruction. Empty means the default one, which `{{original}}` refers to.
     pub system_prompt: String,
-    /// Instruction after the history. Empty means the default one.
+    /// Instruction after the history. Empty means that of the preset, if there is one.
     pub post_history_instructions: String,
     /// Text inserted among the messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth_prompt: Option<DepthPrompt>,
-    /// Notes for people, not used in prompts.
+    /// Notes for people. A prompt prints them only where a template asks for them; entries may search them.
     pub creator_notes: String,
     /// Notes in other languages, by language.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub creator_notes_multilingual: Map<String, Value>,
-    /// Tags for people, not used in prompts.
+    /// Tags, which prompts do not print. An entry may be limited to characters with certain tags.
     pub tags: Vec<String>,
     /// Author of the card.
     pub creator: String,

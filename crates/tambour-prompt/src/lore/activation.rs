@@ -115,11 +115,12 @@ const MAX_PASSES: u32 = 1000;
 
 /// Finds the active entries of `book` by the rules of SillyTavern's world info. An entry is active if it is
 /// constant, or if a key occurs in the newest messages or, with recursion, in the text of active entries; its
-/// secondary keys, timed effects, groups, probability and the budget must allow it. In each
-/// pass, the budget goes to sticky entries first, then to constant ones, then by `priority` and `order`. All
-/// entries after the first one that does not fit are dropped as well.
+/// secondary keys, timed effects, groups, probability and the budget must allow it. In each pass, the budget
+/// goes to sticky entries first, then to constant ones, then by `priority` and `order`. All entries after the
+/// first one that does not fit are dropped as well, unless they have `ignore_budget`.
 ///
-/// Each key searches each text once; a regular expression searches all texts together.
+/// Each text is searched once for each key; a regular expression searches all texts together, and again when
+/// there is new text.
 #[must_use]
 pub fn activate(book: &[LoreEntry], scan: &LoreScan<'_>) -> LoreActivation {
     let mut run = ActivationRun::new(book, scan);
@@ -227,6 +228,7 @@ impl<'a> ActivationRun<'a> {
         let keys: Vec<EntryKeys> = keys.collect();
         let max_depth =
             book.iter().filter_map(|entry| entry.scan_depth).max().unwrap_or(0).max(settings.scan_depth);
+        // The search for `min_activations` may reach the oldest message.
         let line_limit = if settings.min_activations > 0 { usize::MAX } else { max_depth as usize };
         let lines = scan.lines.iter().rev().take(line_limit).map(|line| match line.name.as_str() {
             name if settings.include_names && !name.is_empty() => {
@@ -283,6 +285,8 @@ impl<'a> ActivationRun<'a> {
                 activated.iter().map(|&index| &self.book[index]).filter(|entry| !entry.prevent_recursion);
             let new_texts: Vec<&'a str> = new_texts.map(|entry| entry.content.as_str()).collect();
             let mut next_pass = None;
+            // A pass over more messages leaves out the text of entries, so a recursion searches it
+            // afterwards.
             let has_recursion_text =
                 !new_texts.is_empty() || pass == PassKind::MoreMessages && !self.activated_texts.is_empty();
             if self.settings.recursive && !self.is_token_budget_spent && has_recursion_text {
@@ -291,7 +295,7 @@ impl<'a> ActivationRun<'a> {
                 self.extra_depth += 1;
                 next_pass = Some(PassKind::MoreMessages);
             }
-            // Entries delayed to the next level come last.
+            // Only when nothing else is left do the entries delayed to the next level get their turn.
             if next_pass.is_none()
                 && let Some(level) = levels.next()
             {

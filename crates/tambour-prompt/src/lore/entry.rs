@@ -24,8 +24,8 @@ pub struct LoreEntry {
     pub content: String,
     /// False if the entry can never be active.
     pub enabled: bool,
-    /// Order in the prompt, lower first. When the budget is short, a higher order wins among entries of equal
-    /// `priority`.
+    /// Order in the prompt: lower first, but higher first within an outlet. When the budget is short, a
+    /// higher order wins among entries of equal `priority`.
     pub order: i64,
     /// Active even if no key occurs.
     pub constant: bool,
@@ -59,11 +59,13 @@ pub struct LoreEntry {
     pub exclude_recursion: bool,
     /// Its text does not activate other entries.
     pub prevent_recursion: bool,
-    /// First recursion level that can activate the entry; 0 means any pass.
+    /// First recursion level that can activate the entry; 0 means any pass. The lowest level in the book
+    /// applies from the beginning, each higher one once nothing else is left to search.
     pub delay_until_recursion: u32,
-    /// Number of messages for which the entry stays active.
+    /// Number of messages for which the entry stays active once activated; 0 means only in its turn.
     pub sticky: u32,
-    /// Number of messages for which the entry cannot be active again.
+    /// Number of messages after the activation, or after the sticky period, for which the entry cannot be
+    /// activated again; 0 means none.
     pub cooldown: u32,
     /// Number of messages that the chat must have before the entry can be active.
     pub delay: u32,
@@ -79,7 +81,8 @@ pub struct LoreEntry {
     pub filter: CharacterFilter,
     /// Kinds of generation the entry applies to; empty means all.
     pub triggers: Vec<String>,
-    /// Always active (`true`) or never (`false`), regardless of keys; `None` leaves it to the keys.
+    /// Needs no key (`true`) or is never active (`false`); `None` leaves it to the keys. Set by the
+    /// decorators `@@activate` and `@@dont_activate`.
     pub force: Option<bool>,
     /// Further keys, one of which must occur as well.
     pub additional_keys: Vec<String>,

@@ -99,6 +99,7 @@ impl GroupChooser<'_> {
             remaining_weight -= weight(index);
             remaining_weight < 0.0
         });
+        // If all weights are 0, nothing is drawn and the first candidate wins.
         drawn.or(candidates.first().copied()).map(GroupWinner::One)
     }
 }

@@ -29,12 +29,12 @@ const MAX_ATTEMPTED_BYTES: usize = 192 << 20;
 /// Bytes charged for each byte of a pattern that is compiled, in addition to the size limit of the attempt.
 const COMPILE_BYTES_PER_BYTE: usize = 64;
 
-/// Maximum product of text length and compiled size, both in bytes; the search time is proportional to it. A
-/// longer text is searched only at its beginning.
+/// Maximum product of text length and compiled size, both in bytes; the search time is proportional to it. Of
+/// a text that is too long for this, only the beginning is searched.
 const MAX_SEARCH_PRODUCT: u64 = 1 << 33;
 
-/// Number of bytes searched for a plain text that cost as much as one byte searched by the smallest regular
-/// expression.
+/// Number of bytes that a key of plain text searches at the cost of one byte searched by the smallest regular
+/// expression, which is the unit of cost.
 const TEXT_BYTES_PER_UNIT: u64 = 16;
 
 /// Bytes that regular expressions of one scan may search repeatedly, counted as bytes searched by the
@@ -134,8 +134,8 @@ impl JoinedText {
             |list: usize| lists[list].iter().enumerate().map(move |(index, text)| (list, index, text));
         let mut joined = String::new();
         for (list, index, text) in (0..lists.len()).flat_map(texts) {
-            let is_included = !text.text.is_empty() && sources.iter().any(|source| *source as usize == index);
-            if list == CHARACTER_LIST && !is_included {
+            let is_wanted = !text.text.is_empty() && sources.iter().any(|source| *source as usize == index);
+            if list == CHARACTER_LIST && !is_wanted {
                 continue;
             }
             joined.push_str(if joined.is_empty() { &Self::MARK[1..] } else { Self::MARK });

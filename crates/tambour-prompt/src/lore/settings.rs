@@ -28,9 +28,10 @@ pub struct ScanSettings {
     pub include_names: bool,
     /// Lets the text of active entries activate others.
     pub recursive: bool,
-    /// Maximum number of passes, including the first one over the messages; 0 means no limit.
+    /// Maximum number of passes, including the first one over the messages; 0 means the library's own limit
+    /// of 1,000, which also bounds larger numbers.
     pub max_recursion_steps: u32,
-    /// Makes keys case-sensitive, unless the entry says otherwise.
+    /// Makes keys case-sensitive, unless the entry says otherwise. Keys `/…/flags` have their own flag `i`.
     pub case_sensitive: bool,
     /// Makes keys match whole words only, unless the entry says otherwise.
     pub whole_words: bool,
@@ -41,7 +42,8 @@ pub struct ScanSettings {
     /// Number of newest messages after which the search for `min_activations` stops, one message late as in
     /// SillyTavern; 0 means all messages.
     pub min_activations_depth: u32,
-    /// Maximum number of tokens of all active entries; `None` means no limit.
+    /// Maximum number of tokens of all active entries, which only an entry with `ignore_budget` may exceed;
+    /// `None` means no limit.
     pub budget: Option<usize>,
     /// Name of the character.
     pub character: String,
@@ -81,7 +83,7 @@ impl Default for ScanSettings {
 pub struct LoreScan<'a> {
     /// Messages, the oldest first.
     pub lines: &'a [ChatLine],
-    /// Additional texts that are searched at any depth.
+    /// Additional texts, which are searched at any scan depth but 0.
     pub extra_texts: &'a [&'a str],
     /// Texts of the user and the character, for entries whose [`LoreEntry::sources`] name them.
     ///

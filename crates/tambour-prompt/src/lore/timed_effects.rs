@@ -29,7 +29,7 @@ pub struct EntryEffects {
 pub struct EffectPeriod {
     /// Number of messages that the chat had when the period began.
     pub since: u64,
-    /// Number of messages of the chat at which the period ends.
+    /// Number of messages of the chat at which the period ends; [`u64::MAX`] for one that never ends.
     pub until: u64,
     /// True for a cooldown that began because the sticky period ended. It stays when its turn is generated
     /// again; other periods that began in the turn are removed.

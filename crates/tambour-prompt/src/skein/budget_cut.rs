@@ -36,7 +36,7 @@ pub enum PartKey {
         /// Role of the message.
         role: String,
     },
-    /// Names of protocols, or instructions for them.
+    /// Tags that name protocols (agreed elements of the reply), or the instructions for them.
     Protocols,
     /// Author's note.
     Note,
@@ -56,10 +56,10 @@ pub struct DroppedPart {
 }
 
 /// Drops pieces until the prompt has at most `max_tokens`, and returns the dropped parts in their order of
-/// removal. Low priority goes first, then normal, then high; a critical piece, a protocol's tag or
-/// instructions and the newest user message are never dropped. Within a level, world info goes first, the
-/// lowest order first; then messages, the oldest first; then blocks, the last first. The text is counted as
-/// it is sent, with the `boundaries` escaped in the history.
+/// removal. Low priority goes first, then normal, then high. Never dropped are critical pieces, the tags of
+/// protocols, instructions for them outside of a slot, and the newest user message. Within a priority, world
+/// info goes first, the lowest order first; then messages, the oldest first; then all other pieces, the last
+/// first. The text is counted as it is sent, with the `boundaries` escaped in the history.
 pub(super) fn cut_to_budget(
     pieces: &mut [PromptPiece],
     boundaries: &BoundaryTags,

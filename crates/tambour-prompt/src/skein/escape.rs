@@ -1,5 +1,6 @@
-//! Prevents data from forging the boundary of a block (F-005): in a body, the `<` of a tag with a meaning in
-//! this prompt is escaped, and nothing else. Parsing undoes it.
+//! Prevents data from forging the boundary of a block (F-005): in a body, only the `<` of a tag with a
+//! meaning in this prompt is escaped, and the `&` of such a `<` that is escaped already. Parsing undoes it.
+//! Also escapes attributes.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -1,5 +1,8 @@
-//! Prompts made of blocks: each block is an XML element around YAML or prose (F-001 to F-007). A prompt is
-//! rendered as text or as role messages.
+//! Skeins, which are prompts made of blocks: most blocks are an XML element around YAML or prose (F-001 to
+//! F-007), others are messages or placeholders. A skein is rendered as text or as role messages.
+//!
+//! A block can name a protocol: an agreed set of elements in the reply, with instructions and an example for
+//! the model.
 //!
 //! ```
 //! use serde_json::json;
@@ -54,7 +57,7 @@ pub struct Skein {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SkeinBlock {
-    /// Tag; `block` for a part that is only a message.
+    /// Tag; `block` for a block that prints no element, only its body.
     pub tag: String,
     /// Role, if the block is a separate message.
     pub role: Option<MessageRole>,

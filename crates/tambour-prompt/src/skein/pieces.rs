@@ -53,7 +53,7 @@ pub(super) struct SkeinRenderer<'a> {
     pub(super) unknown_protocols: &'a [String],
     /// Instructions for the protocols.
     pub(super) protocol_instructions: String,
-    /// True if the instructions are added even without a slot for them.
+    /// True if the instructions are added even if the prompt has no slot for them.
     pub(super) adds_instructions: bool,
     /// Pieces so far, in the order of the prompt.
     pub(super) pieces: Vec<PromptPiece>,
@@ -90,7 +90,7 @@ impl<'a> SkeinRenderer<'a> {
     pub(super) fn render_pieces(&mut self) -> Result<()> {
         let mut groups = self.skein.group_by_target(self.active_lore);
         let block_count = self.skein.blocks.len();
-        // Protocols without a slot go before the first message.
+        // The tags of protocols, and instructions without a slot, go before the first message.
         let protocols_index = self
             .skein
             .blocks
@@ -368,7 +368,7 @@ impl<'a> SkeinRenderer<'a> {
             body = yaml::indent_lines(&body, 2);
         }
         let mut out = match &*block.tag {
-            // A `block` is a message without an element.
+            // A `block` prints no element, only its body.
             "block" => body.trim_end_matches('\n').to_owned(),
             tag => format!("<{tag}{attributes}>\n{body}</{tag}>"),
         };
@@ -422,8 +422,8 @@ impl<'a> SkeinRenderer<'a> {
     }
 }
 
-/// Returns the rendered text as a number if its source is a single expression: `hp: "{{ state.hp }}"` gives
-/// `hp: 7`.
+/// Returns the rendered text as a number if its source is a single expression and the number prints as the
+/// same text: `hp: "{{ state.hp }}"` gives `hp: 7`, but `007` stays text.
 fn parse_number(source: &str, text: &str) -> Option<Number> {
     let inner = source.strip_prefix("{{")?.strip_suffix("}}")?;
     if inner.contains("{{") || inner.contains("}}") {

@@ -1,5 +1,5 @@
-//! Lists the variables of a set of templates, scripts and Skeins: those that are used, used without a
-//! definition, or declared and never used (S-043).
+//! Lists the variables of a set of templates, scripts and Skeins (prompts of blocks): those that are used,
+//! used without a definition, or declared and never used (S-043).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -50,7 +50,9 @@ pub struct VariableUse {
 pub struct VariableReport {
     /// Used variables, each with its first use in a file.
     pub used: Vec<VariableUse>,
-    /// Used variables without a definition: neither declared nor set by a script, and not a system variable.
+    /// Used variables without a definition. A script declares or sets a script variable, a list names the
+    /// system variables; a variable of a Skein is in the context or its `metadata`, or an earlier block sets
+    /// it.
     pub undefined: Vec<VariableUse>,
     /// Variables that a script declares but nothing uses.
     pub unused: Vec<VariableUse>,
@@ -119,7 +121,7 @@ pub fn check_variables(sources: &[VariableSource]) -> Result<VariableReport> {
         }
     }
     let mut report = VariableReport::default();
-    // Variables that the system itself reads.
+    // Variables that something reads: first those that the system itself reads.
     let mut needed_names: HashSet<String> = ["咨询师名", "用户名"].map(str::to_owned).into();
     // Actions that name no template use the shipped ones.
     for shipped in SHIPPED_TEMPLATES {
@@ -192,7 +194,7 @@ fn assigned_names(fields: &Map<String, Value>) -> Vec<&str> {
     names
 }
 
-/// Adds the variables of a Skein's texts to the report.
+/// Adds the variables in the `text` of a Skein's blocks to the report.
 fn check_skein(source: &VariableSource, value: &Value, report: &mut VariableReport) -> Result<()> {
     let engine = Engine::new(UndefinedMode::Lenient);
     let metadata = value.get("metadata").and_then(Value::as_object);

@@ -1,4 +1,5 @@
 //! Templates of two layers (S-020 to S-046): `{name}` is a script variable, `{%name%}` a system variable.
+//! Each layer has its own values; those of the script are inserted first.
 //!
 //! A template is parsed once into texts and variables. Inserted values are never parsed again, so any content
 //! of a value is literal text.

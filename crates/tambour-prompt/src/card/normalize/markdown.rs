@@ -48,7 +48,7 @@ pub(super) fn parse_markdown(text: &str) -> Option<(Value, Vec<usize>)> {
         // A single `key: value` is likely to be prose.
         return None;
     }
-    let mut dropped_numbers = Vec::new();
+    let mut dropped_item_numbers = Vec::new();
     // Sections not yet closed, outermost first.
     let mut sections = vec![MarkdownSection::new(0, "")];
     // Delimiter of the code fence around the current line, if there is one.
@@ -72,14 +72,14 @@ pub(super) fn parse_markdown(text: &str) -> Option<(Value, Vec<usize>)> {
             sections.push(MarkdownSection::new(level, title));
         } else if parse_item(line).is_some() {
             let mut items = Vec::new();
-            line_index = read_list(&lines, line_index, &mut items, &mut dropped_numbers, 0);
+            line_index = read_list(&lines, line_index, &mut items, &mut dropped_item_numbers, 0);
             section.push("items", items.into());
             continue;
         } else if let Some((key, value)) = parse_bold_field(line).or_else(|| parse_field(line)) {
             // A list directly below is the value.
             if value.is_empty() && lines.get(line_index + 1).is_some_and(|next| parse_item(next).is_some()) {
                 let mut items = Vec::new();
-                line_index = read_list(&lines, line_index + 1, &mut items, &mut dropped_numbers, 0);
+                line_index = read_list(&lines, line_index + 1, &mut items, &mut dropped_item_numbers, 0);
                 section.push_field(key, items.into());
                 continue;
             }
@@ -92,7 +92,7 @@ pub(super) fn parse_markdown(text: &str) -> Option<(Value, Vec<usize>)> {
     while sections.len() > 1 {
         close_section(&mut sections);
     }
-    sections.pop().map(|section| (section.into_value(), dropped_numbers))
+    sections.pop().map(|section| (section.into_value(), dropped_item_numbers))
 }
 
 /// A heading with the content below it.
@@ -190,12 +190,13 @@ fn close_section(sections: &mut Vec<MarkdownSection>) {
 }
 
 /// Reads the list that begins at line `from` into `items`, and the numbers that it drops into
-/// `dropped_numbers`. `level` is the number of lists around it. Returns the index of the line after the list.
+/// `dropped_item_numbers`. `level` is the number of lists around it. Returns the index of the line after the
+/// list.
 fn read_list(
     lines: &[&str],
     from: usize,
     items: &mut Vec<Value>,
-    dropped_numbers: &mut Vec<usize>,
+    dropped_item_numbers: &mut Vec<usize>,
     level: usize,
 ) -> usize {
     let base_indent = parse_item(lines[from]).map_or(0, |item| item.indent);
@@ -207,7 +208,7 @@ fn read_list(
         // A list below the previous item. One byte of additional indent does not begin a list.
         if item.indent > base_indent + 1 && level < MAX_LIST_DEPTH && !items.is_empty() {
             let mut nested_items = Vec::new();
-            line_index = read_list(lines, line_index, &mut nested_items, dropped_numbers, level + 1);
+            line_index = read_list(lines, line_index, &mut nested_items, dropped_item_numbers, level + 1);
             let outer = items.pop().unwrap_or_default();
             items.push(nest_list(outer, nested_items));
             continue;
@@ -215,7 +216,7 @@ fn read_list(
         let mut text = item.text(items.len() + 1);
         if item.number.is_some() && text.len() == item.text.len() {
             // The number equals the position, so `text` lacks it.
-            dropped_numbers.push(items.len() + 1);
+            dropped_item_numbers.push(items.len() + 1);
         }
         line_index += 1;
         // More indented lines continue the item.

@@ -145,7 +145,7 @@ fn convert_body(text: &str, warnings: &mut Vec<String>) -> EntryBody {
         return EntryBody::Data(protected_text.restore(value));
     }
     match markdown::parse_markdown(trimmed) {
-        Some((value, dropped_numbers)) if contains_words(&value, &dropped_numbers, trimmed) => {
+        Some((value, dropped_item_numbers)) if contains_words(&value, &dropped_item_numbers, trimmed) => {
             EntryBody::Data(protected_text.restore(value))
         }
         Some(_) => {

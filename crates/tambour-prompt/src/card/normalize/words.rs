@@ -82,10 +82,10 @@ impl<'a> ProtectedText<'a> {
 }
 
 /// Returns true if each word of `source` occurs at least as often in the keys and values of `value` and in
-/// `dropped_numbers` together.
-pub(super) fn contains_words(value: &Value, dropped_numbers: &[usize], source: &str) -> bool {
+/// `dropped_item_numbers` together, which are the numbers of list items that the conversion has left out.
+pub(super) fn contains_words(value: &Value, dropped_item_numbers: &[usize], source: &str) -> bool {
     let mut word_counts: HashMap<String, isize> = HashMap::new();
-    for number in dropped_numbers {
+    for number in dropped_item_numbers {
         *word_counts.entry(number.to_string()).or_default() += 1;
     }
     visit_texts(value, &mut |text| {
@@ -119,8 +119,8 @@ fn visit_texts(value: &Value, visit: &mut impl FnMut(&str)) {
     }
 }
 
-/// Returns the words of a text in lower case. A word consists of letters, digits, numbers of macros, and
-/// points between them.
+/// Returns the words of a text in lower case. A word consists of letters, digits and protected macros, and of
+/// dots between them.
 fn split_words(text: &str) -> impl Iterator<Item = String> {
     let is_word_char = |c: char| c.is_alphanumeric() || c == MACRO_OPEN || c == MACRO_CLOSE;
     text.split(move |c: char| !is_word_char(c) && c != '.')
@@ -145,7 +145,8 @@ pub(super) fn remove_comments(text: &str) -> String {
     text.lines().map(|line| &line[..code_len(line)]).collect::<Vec<_>>().join("\n")
 }
 
-/// Replaces the escapes of YAML double-quoted strings by the characters they stand for.
+/// Decodes the numeric escapes of YAML double-quoted strings (`\x`, `\u`, `\U`) and replaces all others by a
+/// space, because the result is only split into words.
 pub(super) fn decode_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut remaining = text;
@@ -167,11 +168,11 @@ pub(super) fn decode_escapes(text: &str) -> String {
                 &after_backslash[1 + digits..]
             }
             None => {
-                // All other escapes stand for characters that are not letters, so they separate words.
+                // The other escapes stand for no letters or digits, so they separate words.
                 out.push(' ');
-                let escape_letter =
+                let skipped_char =
                     after_backslash.chars().next().filter(|c| c.is_ascii_alphanumeric() || *c == '\\');
-                &after_backslash[escape_letter.map_or(0, char::len_utf8)..]
+                &after_backslash[skipped_char.map_or(0, char::len_utf8)..]
             }
         };
     }
