@@ -10,8 +10,9 @@ use crate::{dialogue, script};
 
 pub use tambour::catalogue::CatalogueEntry;
 
-/// All rules, in named groups: those of [`tambour`], then `script` for dialogue scripts, `dialogue` for
-/// scripts together with their templates, `ai_ask` and `ai_think` for answers of a model to those actions.
+/// All rules, grouped by [`CatalogueEntry::owner`]: those of [`tambour`], then `script` for dialogue scripts,
+/// `dialogue` for scripts together with their templates, `ai_ask` and `ai_think` for answers of a model to
+/// those actions.
 ///
 /// ```
 /// assert!(tambour_prompt::catalogue::all().any(|entry| entry.rule.code == "final_missing"));

@@ -17,21 +17,26 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Starts a prompt. `chance` seeds `random` and `roll` when the context has no `seed`; `pick` depends on
-    /// `chat_id` and `seed` only.
+    /// Starts a prompt. `random_seed` seeds `random` and `roll` when the context has no `seed`; `pick`
+    /// depends on `chat_id` and `seed` only.
     #[must_use]
-    pub fn new(engine: &Engine, context: PromptContext, chance: u64) -> Assembly {
-        Assembly::with_budget(engine, context, chance, Budget::new(engine.limits()))
+    pub fn new(engine: &Engine, context: PromptContext, random_seed: u64) -> Assembly {
+        Assembly::with_budget(engine, context, random_seed, Budget::new(engine.limits()))
     }
 
     /// Like [`Assembly::new`], but charges `budget`, which other assemblies may share and which may stop the
     /// rendering.
     #[must_use]
-    pub fn with_budget(engine: &Engine, context: PromptContext, chance: u64, budget: Budget) -> Assembly {
-        Assembly { scope: PromptScope::new(engine.clone(), context, chance, budget) }
+    pub fn with_budget(
+        engine: &Engine,
+        context: PromptContext,
+        random_seed: u64,
+        budget: Budget,
+    ) -> Assembly {
+        Assembly { scope: PromptScope::new(engine.clone(), context, random_seed, budget) }
     }
 
-    /// Renders the next template. `name` appears in errors and warnings.
+    /// Renders the next template and returns its text. `name` appears in errors and warnings.
     ///
     /// # Errors
     /// Fails when the template does not compile, uses something forbidden, exceeds a limit, or reads a

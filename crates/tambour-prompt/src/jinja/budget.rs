@@ -37,9 +37,9 @@ const STOPPED_MESSAGE: &str = "the rendering was stopped: it took too long, or n
 pub struct Budget(Arc<BudgetCounters>);
 
 struct BudgetCounters {
-    /// Steps that are left.
+    /// Steps that are left. Those that the engine counts in a template are deducted when the template ends.
     steps: AtomicU64,
-    /// Bytes that are left.
+    /// Bytes that the templates may still allocate.
     bytes: AtomicU64,
     /// Steps since the last call of `should_stop`.
     steps_since_check: AtomicU64,
@@ -99,7 +99,7 @@ impl Budget {
         self.spend(bytes / BYTES_PER_STEP)
     }
 
-    /// Deducts `bytes` before they are allocated; returns false if too few are left.
+    /// Deducts `bytes` before the caller allocates them; returns false if too few are left.
     pub(super) fn allocate(&self, bytes: u64) -> bool {
         subtract(&self.0.bytes, bytes)
     }
@@ -156,8 +156,9 @@ pub(super) fn charge(state: &State<'_, '_>, values: u64, bytes: u64) -> Result<(
     }
 }
 
-/// Charges for a value of `bytes` bytes before it is created: its memory, and the steps to write it. Callers
-/// pass a multiple of a text's bytes if its buffer grows by doubling or the text is copied.
+/// Charges for a value of `bytes` bytes before the caller creates it: its memory, and the steps to write it.
+/// A value of at most [`SHORT_BYTES`] is free. Callers pass a multiple of a text's bytes if its buffer grows
+/// by doubling or the text is copied.
 pub(super) fn allocate(state: &State<'_, '_>, bytes: u64) -> Result<(), Error> {
     // The step of the instruction that creates a short value covers it.
     if bytes <= SHORT_BYTES {
@@ -170,7 +171,7 @@ pub(super) fn allocate(state: &State<'_, '_>, bytes: u64) -> Result<(), Error> {
     }
 }
 
-/// Charges for a list of `items` items before it is created.
+/// Charges for a list of `items` items before the caller creates it.
 pub(super) fn allocate_slots(state: &State<'_, '_>, items: usize) -> Result<(), Error> {
     charge(state, items as u64, 0)?;
     allocate(state, (items as u64).saturating_mul(SLOT_BYTES))

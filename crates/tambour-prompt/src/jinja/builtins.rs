@@ -13,7 +13,7 @@ use super::operators::{self, assert_defined};
 enum FilterCost {
     /// No cost: the filter takes no longer than an instruction.
     None,
-    /// Steps for the bytes of the first argument, a text, and memory for that many times its bytes.
+    /// Steps for the bytes of the first argument, which is a text, and memory for this multiple of its bytes.
     Text(u64),
     /// Memory for a list as long as the first argument.
     Items,

@@ -12,8 +12,8 @@ const MAX_REFERENCES: usize = 16;
 /// Maximum nesting depth of the state that is searched for descriptions.
 const MAX_STATE_DEPTH: usize = 128;
 
-/// Looks up the description of a path, either in nested maps or under a key that is the whole path, such as
-/// `mood.value`.
+/// Looks up the description of a path, either in nested maps and lists or under a key that is the whole path,
+/// such as `mood.value`.
 pub(super) fn find_description(descriptions: &Value, path: &[String]) -> Option<String> {
     let nested = path.iter().try_fold(descriptions, |value, key| child(value, key));
     let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -298,7 +298,8 @@ fn join_printed(
             None => item,
         };
         let item = budget::print_charged(state, &item)?;
-        // A growing text doubles its capacity.
+        // Items are charged together, so that short ones are not free: twice, because a growing text doubles
+        // its capacity, and `SHORT_BYTES` more for a remainder that is not charged at the end.
         let length = (item.len() + separator.len()) as u64;
         pending_bytes += length;
         if pending_bytes > SHORT_BYTES {

@@ -252,7 +252,7 @@ fn call_time_diff(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     Ok(Value::from(dates::format_duration(span, call.scope.context.locale)))
 }
 
-/// Returns the entries of an outlet, joined by line breaks (F-035).
+/// Returns the rendered entries of an outlet, joined by line breaks (F-035).
 fn call_outlet(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     let name = call.text_argument(0)?;
     let scope = Arc::clone(&call.scope);
@@ -333,7 +333,9 @@ fn call_format(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
             Some(value) => {
                 let text = budget::print_charged(call.state, &value)?;
                 pending_bytes += text.len() as u64;
-                // Short values are charged together; a growing text doubles its capacity.
+                // Values are charged together, so that short ones are not free: twice, because a growing text
+                // doubles its capacity, and `SHORT_BYTES` more for a remainder that is not charged at the
+                // end.
                 if pending_bytes > SHORT_BYTES {
                     allocate(call.state, SHORT_BYTES + 2 * std::mem::take(&mut pending_bytes))?;
                 }

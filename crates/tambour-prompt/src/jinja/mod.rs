@@ -12,7 +12,8 @@
 //!     "state": {"hp": 7.0}, "now": "2026-03-14T15:09:00+08:00"
 //! }))?;
 //! let engine = Engine::new(UndefinedMode::Lenient);
-//! let mut assembly = Assembly::new(&engine, context, 1);
+//! let random_seed = 1;
+//! let mut assembly = Assembly::new(&engine, context, random_seed);
 //! let text = assembly.render("hello", "{{ char.description }} {{ state.hp }}/10, {{ now | time_format('LT') }}")?;
 //! assert_eq!(text, "Seraphina knows 小明. 7/10, 3:09 PM");
 //! # Ok::<(), tambour::Error>(())
@@ -85,7 +86,7 @@ use template_error::{template_error, with_template_name};
 /// Handling of missing values in templates (F-024).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UndefinedMode {
-    /// A missing value is empty; printing it is a warning.
+    /// A missing value is empty; printing it causes a warning.
     #[default]
     Lenient,
     /// A missing value is an error.

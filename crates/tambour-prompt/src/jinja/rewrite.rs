@@ -158,7 +158,7 @@ pub(super) fn rewrite(source: &str) -> Result<RewrittenSource> {
 struct SourceRewriter<'s> {
     source: &'s str,
     out: RewrittenSource,
-    /// Bytes of the source that have been copied.
+    /// Offset in the source up to which it has been copied, replaced or left out.
     copied_to: usize,
     /// Open statements listed in [`SCOPED_STATEMENTS`].
     scopes: Vec<&'s str>,
@@ -210,6 +210,7 @@ impl<'s> SourceRewriter<'s> {
     fn rewrite_output(&mut self, part: &TemplatePart) -> Result<()> {
         let tokens = self.read_tokens(part)?;
         if let Some(mark) = self.find_mark(part, &tokens) {
+            // The engine compiles nothing for a mark.
             self.out.part_count -= tokens.len() + 1;
             self.replace(part.range.clone(), mark.encode_utf8(&mut [0; 4]));
             return Ok(());

@@ -118,14 +118,14 @@ pub(super) struct TemplateFrame {
 }
 
 impl PromptScope {
-    /// Creates the scope of one prompt. `chance` seeds `random` and `roll` if the context has no seed.
+    /// Creates the scope of one prompt. `random_seed` seeds `random` and `roll` if the context has no seed.
     pub(super) fn new(
         engine: Engine,
         context: PromptContext,
-        chance: u64,
+        random_seed: u64,
         budget: Budget,
     ) -> Arc<PromptScope> {
-        let seed = context.seed.clone().unwrap_or_else(|| format!("#{chance}"));
+        let seed = context.seed.clone().unwrap_or_else(|| format!("#{random_seed}"));
         let chat = context.get("chat_id").map(ToString::to_string).unwrap_or_default();
         let global = context.get("global_state").and_then(|value| value.as_object()).cloned();
         let state = ScopeState {

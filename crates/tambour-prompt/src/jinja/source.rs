@@ -197,8 +197,8 @@ pub(crate) fn tokenize(source: &str, range: Range<usize>) -> Vec<ExpressionToken
     tokens
 }
 
-/// Returns the byte length of the number at the beginning of `text`. A point is part of the number if a digit
-/// follows, and a sign is part of it between the `e` of an exponent and a digit.
+/// Returns the byte length of the number at the beginning of `text`. A decimal point is part of the number if
+/// a digit follows, and a sign is part of it between the `e` of an exponent and a digit.
 fn number_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -103,10 +103,11 @@ pub(super) fn parse_js_number(text: &str) -> Option<f64> {
     if radix != 10 {
         return u64::from_str_radix(&text[2..], radix)
             .ok()
+            // Rust would also accept a sign.
             .filter(|_| !text[2..].starts_with('+'))
             .map(|integer| integer as f64);
     }
-    // Rust also parses `inf` and `nan`, JavaScript does not.
+    // Rust would also parse `inf` and `nan`, which JavaScript does not know.
     let is_decimal =
         text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
     text.parse().ok().filter(|number: &f64| is_decimal && number.is_finite())
@@ -406,7 +407,7 @@ fn json_depth(value: &Json) -> usize {
     }
 }
 
-/// Converts floats without a fraction to integers, so that they print without a point.
+/// Converts floats without a fraction to integers, so that they print without a decimal point.
 fn normalize_floats(value: Json) -> Json {
     match value {
         Json::Number(number) if number.is_f64() => {

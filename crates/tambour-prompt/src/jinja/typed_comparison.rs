@@ -105,8 +105,8 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__chain", compare_typed_chain);
 }
 
-/// Parses a text that is a number as a whole: digits with an optional sign, point and exponent, half or full
-/// width, surrounded by white space.
+/// Parses a text that is a number as a whole: digits with an optional sign, decimal point and exponent, half
+/// or full width, surrounded by white space.
 #[must_use]
 pub(crate) fn parse_number(text: &str) -> Option<Number> {
     let text = text.trim();

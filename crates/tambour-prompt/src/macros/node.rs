@@ -15,7 +15,8 @@ pub(super) enum MacroNode<'s> {
     Verbatim(&'s str),
     /// Text that is not parsed, and prints as it was written.
     Unparsed(&'s str),
-    /// A single name in braces that is no known macro: the name, and the tag as written.
+    /// A single name in braces that is no known macro but may be a variable: the name, and the tag as
+    /// written.
     BareName { name: &'s str, source: &'s str },
     /// A known macro; boxed to keep the enum small.
     Macro(Box<KnownMacro<'s>>),
@@ -31,6 +32,7 @@ pub(super) struct KnownMacro<'s> {
     pub(super) name: Cow<'s, str>,
     /// True for `{{#name}}`, which preserves white space.
     pub(super) keeps_white_space: bool,
+    /// Separator that the source has after the name.
     pub(super) separator: ArgumentSeparator,
     /// Nodes of each argument.
     pub(super) args: Vec<Vec<MacroNode<'s>>>,

@@ -48,7 +48,7 @@ pub(super) fn parse(source: &str, reads_jinja: bool) -> ParsedText<'_> {
     let parser = MacroParser {
         source,
         reads_jinja,
-        frames: Vec::new(),
+        open_macros: Vec::new(),
         nodes: Vec::new(),
         text_start: 0,
         jinja_names: HashSet::new(),
@@ -73,7 +73,7 @@ struct MacroParser<'s> {
     source: &'s str,
     reads_jinja: bool,
     /// Macros that are open, outermost first.
-    frames: Vec<OpenMacro<'s>>,
+    open_macros: Vec<OpenMacro<'s>>,
     /// Nodes outside of open macros.
     nodes: Vec<MacroNode<'s>>,
     /// Start of the text that is not yet part of a node.
@@ -118,11 +118,11 @@ impl<'s> MacroParser<'s> {
                 b'{' if next_byte == Some(b'{') => self.read_braces(at),
                 b'{' if matches!(next_byte, Some(b'%' | b'#'))
                     && self.reads_jinja
-                    && self.frames.is_empty() =>
+                    && self.open_macros.is_empty() =>
                 {
                     self.read_verbatim(at)
                 }
-                b'}' if next_byte == Some(b'}') && !self.frames.is_empty() => {
+                b'}' if next_byte == Some(b'}') && !self.open_macros.is_empty() => {
                     self.close_macro(at);
                     at + 2
                 }
@@ -141,9 +141,9 @@ impl<'s> MacroParser<'s> {
         self.flush(bytes.len());
         // An unclosed macro is text; complete macros inside it are kept.
         let mut nodes = remove_escapes(self.nodes);
-        for frame in self.frames {
+        for unclosed in self.open_macros {
             nodes.push(MacroNode::Text(Cow::Borrowed("{{")));
-            nodes.extend(remove_escapes(frame.nodes));
+            nodes.extend(remove_escapes(unclosed.nodes));
         }
         ParsedText {
             nodes: match_tags(nodes),
@@ -155,7 +155,7 @@ impl<'s> MacroParser<'s> {
 
     /// Adds a node to the innermost open macro, or to the text.
     fn push(&mut self, node: MacroNode<'s>) {
-        self.frames.last_mut().map_or(&mut self.nodes, |frame| &mut frame.nodes).push(node);
+        self.open_macros.last_mut().map_or(&mut self.nodes, |innermost| &mut innermost.nodes).push(node);
     }
 
     /// Turns the text up to `at` into a node.
@@ -206,7 +206,7 @@ impl<'s> MacroParser<'s> {
         // Only the innermost pair can begin Jinja. The pairs around it open macros.
         let innermost = at + brace_count - 2;
         let mut outer = at + brace_count % 2;
-        while outer < innermost && self.frames.len() < MAX_MACRO_DEPTH {
+        while outer < innermost && self.open_macros.len() < MAX_MACRO_DEPTH {
             self.open_macro(outer);
             outer += 2;
         }
@@ -217,7 +217,7 @@ impl<'s> MacroParser<'s> {
         {
             return end;
         }
-        if self.frames.len() < MAX_MACRO_DEPTH {
+        if self.open_macros.len() < MAX_MACRO_DEPTH {
             self.open_macro(innermost);
         }
         innermost + 2
@@ -226,7 +226,7 @@ impl<'s> MacroParser<'s> {
     /// Opens a macro whose braces are at `at`.
     fn open_macro(&mut self, at: usize) {
         self.flush(at);
-        self.frames.push(OpenMacro { offset: at, nodes: Vec::new() });
+        self.open_macros.push(OpenMacro { offset: at, nodes: Vec::new() });
         self.text_start = at + 2;
     }
 
@@ -328,10 +328,10 @@ impl<'s> MacroParser<'s> {
     /// Closes the macro that ends with `}}` at `at`.
     fn close_macro(&mut self, at: usize) {
         self.flush(at);
-        let Some(frame) = self.frames.pop() else { return };
+        let Some(innermost) = self.open_macros.pop() else { return };
         self.node_count += 1;
-        let source = &self.source[frame.offset..at + 2];
-        self.push(read_macro(remove_escapes(frame.nodes), source, frame.offset));
+        let source = &self.source[innermost.offset..at + 2];
+        self.push(read_macro(remove_escapes(innermost.nodes), source, innermost.offset));
         self.text_start = at + 2;
     }
 }

@@ -33,9 +33,9 @@ pub(super) enum MacroTarget {
     Set,
     /// Assignment of a global variable.
     SetGlobal,
-    /// Choice that is made anew each time.
+    /// Random choice, made anew each time.
     Random,
-    /// Choice that stays the same in a chat.
+    /// Random choice that stays the same in a chat.
     Pick,
     /// Comment.
     Comment,

@@ -253,6 +253,7 @@ fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
     if tag == "use_protocol" && !matches!(body, BlockBody::Text(_)) {
         return Err(block_error("`text` must be the name of a protocol".to_owned()));
     }
+    // A `block` holds data only if its format is declared.
     let has_data_format = format.is_some() && matches!(body, BlockBody::Data(_));
     if tag == "block" && !has_data_format && !matches!(body, BlockBody::Text(_)) {
         return Err(block_error("a `block` needs `text`".to_owned()));

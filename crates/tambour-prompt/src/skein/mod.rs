@@ -1,8 +1,8 @@
 //! Skeins, which are prompts made of blocks: most blocks are an XML element around YAML or prose (F-001 to
 //! F-007), others are messages or placeholders. A skein is rendered as text or as role messages.
 //!
-//! A block can name a protocol: an agreed set of elements in the reply, with instructions and an example for
-//! the model.
+//! A skein can name protocols. Each is an agreed set of elements in the reply, with instructions and an
+//! example for the model.
 //!
 //! ```
 //! use serde_json::json;

@@ -23,7 +23,7 @@ pub(super) struct PromptPiece {
     pub(super) part: PartKey,
     /// Priority when the prompt is too long.
     pub(super) priority: BlockPriority,
-    /// True if the piece is never dropped.
+    /// True if the piece is never dropped, whatever its priority.
     pub(super) is_required: bool,
     /// Role, if the piece is a message; otherwise it belongs to the system message.
     pub(super) role: Option<String>,

@@ -331,7 +331,8 @@ impl Skein {
     }
 
     /// Returns the variables for the templates: those of the context, completed by the metadata of the
-    /// prompt. A person given only by name gets the fields that the metadata has for it.
+    /// prompt. `user`, `char` and `config` get the fields that they lack, and so does a person given only by
+    /// name.
     fn template_variables(&self, context_map: &Map<String, Value>) -> Map<String, Value> {
         let mut values = context_map.clone();
         for (key, value) in &self.metadata {
@@ -384,7 +385,8 @@ impl Skein {
     }
 }
 
-/// Combines the outcomes of two assemblies, in order. A variable that both set has its later value.
+/// Combines the outcomes of two assemblies, in order. A variable that both set has its later value; the
+/// global variables are those of the second.
 fn merge_outcomes(first: AssemblyOutcome, mut second: AssemblyOutcome) -> AssemblyOutcome {
     second.warnings.splice(0..0, first.warnings);
     second.effects.splice(0..0, first.effects);

@@ -50,9 +50,9 @@ pub struct VariableUse {
 pub struct VariableReport {
     /// Used variables, each with its first use in a file.
     pub used: Vec<VariableUse>,
-    /// Used variables without a definition. A script declares or sets a script variable, a list names the
-    /// system variables; a variable of a Skein is in the context or its `metadata`, or an earlier block sets
-    /// it.
+    /// Used variables without a definition: script variables that no script declares or sets, unknown system
+    /// variables, and variables of a Skein that neither the context nor its `metadata` has and no earlier
+    /// block sets.
     pub undefined: Vec<VariableUse>,
     /// Variables that a script declares but nothing uses.
     pub unused: Vec<VariableUse>,
