@@ -46,11 +46,12 @@ pub(crate) fn severity_name(severity: Severity) -> &'static str {
     }
 }
 
-/// Replaces characters that control the terminal or the writing direction by pictures or U+FFFD, since texts
-/// come from models.
+/// Replaces characters that control the terminal or the writing direction by pictures or U+FFFD, and tabs by
+/// blanks, since texts come from models.
 pub(crate) fn visible_char(c: char) -> char {
     match c {
         '\t' => ' ',
+        // The pictures of these characters are U+2400 to U+241F, in the same order.
         '\0'..='\u{1F}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{FFFD}'),
         '\u{7F}' => '\u{2421}',
         '\u{80}'..='\u{9F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => '\u{FFFD}',

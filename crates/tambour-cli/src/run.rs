@@ -86,7 +86,7 @@ fn parse_variable(text: &str) -> Result<(String, Value), String> {
     }
 }
 
-/// Parses a typed text as a value.
+/// Parses what the user typed: JSON if it is valid, else a string.
 fn parse_value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
@@ -243,7 +243,7 @@ impl TerminalRun {
                 self.update_dialogue(|dialogue, env| drop(dialogue.input(None, env)));
                 continue;
             }
-            // Id of the call whose form the dialogue waits for; `None` if it waits for a message.
+            // Id of the request that the user answers in place of a client; `None` if a message is awaited.
             let awaited_call = match self.update_dialogue(Dialogue::next) {
                 DialogueRequest::Answer { call_id } => Some(call_id),
                 _ => None,
@@ -277,7 +277,7 @@ impl TerminalRun {
         }
     }
 
-    /// Environment of the dialogue at the present time, in milliseconds since 1970.
+    /// Environment of the dialogue, with the present time.
     fn environment(&self) -> DialogueEnv<'_> {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX);
@@ -445,6 +445,7 @@ impl TerminalRun {
                         let reply = reader.finish(&end, &mut printer);
                         let finish = match end {
                             InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => Some(reason),
+                            // A reply without a finish reason counts as truncated.
                             InputEnd::WithoutReason => Some(FinishReason::Length),
                             _ => None,
                         };

@@ -103,8 +103,8 @@ fn read_operations(path: Option<&Path>) -> Result<Vec<Operation>> {
                 *operation =
                     Operation::from_stored(op.to_owned(), path.to_owned(), stored.get("value").cloned());
                 if let Some(reason) = stored["refused"].as_str() {
-                    // Only the text of the original reason is stored. Any code keeps the operation from being
-                    // applied.
+                    // The code of the original reason is not stored, only its text. Any code keeps the
+                    // operation from being applied.
                     *operation = operation
                         .clone()
                         .refuse(RefusalReason::ValueGuessed, format!("refused before: {reason}"));

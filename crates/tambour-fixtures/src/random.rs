@@ -45,11 +45,11 @@ impl RandomSource {
         }
     }
 
-    /// Makes text of `pieces` pieces that readers of replies look for: tags, half tags, fences, JSON,
-    /// entities, white space.
-    pub fn tag_soup(&mut self, pieces: usize) -> String {
+    /// Makes text of `count` pieces: mostly those that readers of replies look for (tags, half tags, fences,
+    /// JSON, entities, white space), and now and then any character.
+    pub fn tag_soup(&mut self, count: usize) -> String {
         let mut soup = String::new();
-        for _ in 0..pieces {
+        for _ in 0..count {
             if self.below(12) == 0 {
                 soup.push(char::from_u32(self.below(0x11_0000) as u32).unwrap_or('\u{FFFD}'));
             } else {

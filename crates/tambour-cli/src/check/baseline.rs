@@ -47,7 +47,7 @@ struct FindingKey {
     severity: Severity,
 }
 
-/// Surplus or lack of equal findings in one text.
+/// Difference between two reports in the number of equal findings in one text.
 #[derive(Clone, Serialize)]
 pub(super) struct FindingChange {
     #[serde(flatten)]

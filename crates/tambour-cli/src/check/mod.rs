@@ -169,7 +169,7 @@ struct CheckTotals {
 }
 
 impl CheckTotals {
-    /// Returns a complaint when texts of several kinds were detected.
+    /// Returns an error message if texts of several kinds were detected.
     fn mixed_kinds_message(&self) -> Option<String> {
         if self.kinds.len() < 2 {
             return None;
@@ -271,7 +271,7 @@ fn report_writer(format: ReportFormat) -> Box<dyn ReportWriter> {
     }
 }
 
-/// Progress bar for long work; hidden unless standard error is a terminal.
+/// Progress bar; hidden for a single file without records, and unless standard error is a terminal.
 fn progress_bar(files: &[files::InputFile], plan: &texts::CheckPlan<'_>) -> ProgressBar {
     if (files.len() < 2 && plan.field.is_none()) || !io::stderr().is_terminal() {
         return ProgressBar::hidden();

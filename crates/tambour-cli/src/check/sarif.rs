@@ -175,7 +175,7 @@ fn sarif_level(finding: &Finding) -> &'static str {
     }
 }
 
-/// Converts a path to a relative or absolute URI reference.
+/// Converts a path to a URI reference, with other bytes than letters, digits and `/-._~` escaped.
 fn to_uri(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {

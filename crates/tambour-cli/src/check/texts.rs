@@ -24,14 +24,14 @@ use crate::output;
 pub(super) struct CheckPlan<'a> {
     /// Contract of texts, except records that name their own; `auto` detects the dialect of each text.
     pub(super) contract: Contract,
-    /// True if the contract was given rather than detected.
+    /// True if the user named the contract, even as `auto`.
     pub(super) is_named: bool,
     pub(super) options: Options,
     /// True to check the fenced examples in Markdown files instead of whole files.
     pub(super) examples: bool,
     /// Field of records that holds the reply; `None` if files hold no records.
     pub(super) field: Option<&'a str>,
-    /// Field of records that names their contract.
+    /// Field of records that names their contract; `None` if all have the same.
     pub(super) contract_field: Option<&'a str>,
 }
 

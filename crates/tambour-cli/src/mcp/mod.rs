@@ -27,7 +27,7 @@ use crate::{CommandOutcome, output};
     Standard output belongs to the protocol (JSON-RPC, one message a line); it ends with standard input.")]
 pub(crate) struct McpCommand {}
 
-/// Maximum length of a message in bytes: leaves room for the JSON escapes of the longest reply.
+/// Maximum length of a message in bytes: leaves room for the usual JSON escapes in the longest reply.
 const MAX_MESSAGE_BYTES: usize = 3 * tools::MAX_TEXT_BYTES;
 
 pub(crate) fn run(_: &McpCommand) -> Result<CommandOutcome> {

@@ -31,13 +31,13 @@ pub(super) struct McpToolEntry {
     description: &'static str,
     /// JSON Schema of the arguments.
     schema: fn() -> Arc<JsonObject>,
-    /// Runs the tool; an error is a mistake of the caller.
+    /// Runs the tool. The client gets an error as the result of its call.
     pub(super) run: fn(Value) -> Result<ToolOutput>,
 }
 
 /// Result of a tool.
 pub(super) struct ToolOutput {
-    /// Text that the command would print on standard output.
+    /// Text that the command would print on standard output; a message if there is no result.
     pub(super) text: String,
     /// Messages that the command would print on standard error.
     pub(super) notes: Option<String>,

@@ -166,7 +166,7 @@ fn random_call_fields(words: &mut WordSource) -> CallFields {
     CallFields { name, args: json.write_object(&fields), fault }
 }
 
-/// Written forms of calls, each that of a family of models.
+/// Written forms of calls; each is used by a family of models.
 pub const FORMS: &[&str] = &[
     "hermes",
     "mistral",
@@ -337,8 +337,8 @@ fn element_calls(words: &mut WordSource, tags: &ElementTags) -> WrittenBlock {
     WrittenBlock::new(text, needed_len, fault)
 }
 
-/// Makes a plan that calls a tool, with a fault now and then: a second tool name, a second mode, or a wrapper
-/// key that means no plan.
+/// Makes a plan that calls a tool. It may have a fault of a call, or else a second tool name, a second mode or
+/// a wrapper key that means no plan.
 pub(super) fn plan(words: &mut WordSource) -> WrittenBlock {
     let CallFields { name, args, mut fault } = random_call_fields(words);
     let mut call = vec![("name", format!("\"{name}\"")), ("args", args)];

@@ -101,7 +101,7 @@ impl ModelCall {
     }
 
     /// Returns a JSON Schema for constrained decoding of an answer of `ai_ask`; `None` for a question that
-    /// asks for text, and for other kinds. `options` are the reading options.
+    /// asks for text, and for other kinds of replies. `options` are the reading options.
     #[must_use]
     pub fn schema(&self, options: &Options) -> Option<Value> {
         match &self.kind {

@@ -152,8 +152,8 @@ impl ScriptCheck<'_> {
         }
         for (path, declaration) in declarations {
             let name = &declaration.var;
-            let marker = LayeredTemplate::parse(format!("{{{name}}}"));
-            if marker.variables(Layer::Script) != [name.as_str()] {
+            let template = LayeredTemplate::parse(format!("{{{name}}}"));
+            if template.variables(Layer::Script) != [name.as_str()] {
                 let message = bilingual!(
                     self.report_language,
                     "`{}` 不能写成模板里的变量",
@@ -161,6 +161,7 @@ impl ScriptCheck<'_> {
                     clip(name, 80)
                 );
                 self.add(path, declaration.spot, rules::NAME_INVALID, "S-040", message);
+                // A script variable that a system variable prints counts as used.
             } else if !self.used_names.contains(name)
                 && SYSTEM_ALTERNATIVES.iter().all(|(variable, _)| variable != name)
             {

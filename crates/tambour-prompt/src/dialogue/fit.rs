@@ -118,7 +118,7 @@ fn is_same_text(a: &str, b: &str) -> bool {
 }
 
 /// Returns true for texts that stand for a missing value: dots and dashes, a field to fill in such as
-/// `<name>` or `{name}`, and words of our templates.
+/// `<name>` or `{name}`, and example values from the default templates.
 fn is_placeholder(text: &str) -> bool {
     const WORDS: [&str; 6] = ["null", "undefined", "value", "answer", "答案", "简短的答案"];
     let text = text.trim();
@@ -196,7 +196,7 @@ pub(super) fn describe_form(form: &AnswerForm, language: Language) -> Option<Str
     ))
 }
 
-/// Returns the word for values at or above a bound, as in "不早于" and "or later".
+/// Returns the word that describes a lower bound, as in "不早于" and "or later".
 fn lower_bound_word(quantity: &str, language: Language) -> &'static str {
     match (quantity, language) {
         ("date", Language::Zh) => "早",
@@ -206,7 +206,7 @@ fn lower_bound_word(quantity: &str, language: Language) -> &'static str {
     }
 }
 
-/// Returns the word for values at or below a bound, as in "不晚于" and "or earlier".
+/// Returns the word that describes an upper bound, as in "不晚于" and "or earlier".
 fn upper_bound_word(quantity: &str, language: Language) -> &'static str {
     match (quantity, language) {
         ("date", Language::Zh) => "晚",
@@ -232,6 +232,7 @@ pub(super) fn reply_schema(form: &AnswerForm, role: &str) -> Value {
         }
         AnswerKind::Date => json!({ "type": ["string", "null"], "format": "date" }),
     };
+    // JSON Schema has no bounds for dates.
     if form.kind == AnswerKind::Number {
         for (name, bound) in [("minimum", &form.min), ("maximum", &form.max)] {
             if let Some(bound) = bound {

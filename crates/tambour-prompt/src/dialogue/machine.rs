@@ -100,8 +100,8 @@ impl Dialogue {
 
     /// Takes an input of the user, with or without text. Call [`Dialogue::next`] afterwards.
     ///
-    /// After a failure the same round is repeated (S-065). A new text replaces the user's earlier message. A
-    /// dialogue that has ended ignores the input (S-066).
+    /// After a failure the same round is repeated (S-065), and a new text replaces the user's unanswered
+    /// message. A dialogue that has ended ignores the input (S-066).
     ///
     /// # Errors
     /// The client has to answer first.
@@ -319,6 +319,7 @@ impl Dialogue {
                 })
             })
         });
+        // The position may be past the end of a step; then the next action from there is meant.
         let current = actions.clone().find(|(indexes, ..)| *indexes >= (phase, step, action));
         current.or_else(|| actions.last()).map(|(_, phase, step, action)| position_of(phase, step, action))
     }

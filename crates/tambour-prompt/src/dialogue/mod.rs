@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`DialogueRequest::Call`] | calls the model, reads its reply with [`ModelCall::reader`], then [`Dialogue::reply`] or [`Dialogue::fail`] |
 //! | [`DialogueRequest::Event`] | passes it to the client |
-//! | [`DialogueRequest::User`] | [`Dialogue::input`] once the user has written something |
+//! | [`DialogueRequest::User`] | [`Dialogue::input`] once the user has written something, or lets the model continue |
 //! | [`DialogueRequest::Answer`] | [`Dialogue::answer`] when the client has answered |
 //! | [`DialogueRequest::Finished`] | nothing: the dialogue has ended |
 //!
@@ -28,10 +28,12 @@
 //! let env = DialogueEnv { script: &script, templates: &files, now: 0, settings: &settings, hooks: &() };
 //!
 //! let mut dialogue = Dialogue::start(&script, None, Default::default())?;
+//! // An input without text lets the model speak first.
 //! dialogue.input(None, &env).expect("no answer is pending");
 //! let DialogueRequest::Call(call) = dialogue.next(&env) else { panic!("a model is asked first") };
 //! let mut events = EventCollector::default();
 //! let mut reader = call.reader(&Options::default());
+//! // The key of the message is the role that the model plays; 咨询师 (counsellor) by default.
 //! reader.push(r#"{"response": {"咨询师": "Hi!"}}"#, &mut events);
 //! let reply = reader.finish(&InputEnd::stop(), &mut events).expect("it did not fail");
 //! dialogue.reply(&call, &reply, &env);

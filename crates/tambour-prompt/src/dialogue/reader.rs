@@ -154,7 +154,7 @@ impl ReplyReader {
     /// Ends the reply.
     ///
     /// # Errors
-    /// The reply failed midway: no round was answered (S-065).
+    /// The reply failed midway or exceeds `limits.input`; no round was answered (S-065).
     pub fn finish(mut self, end: &InputEnd, sink: &mut dyn Sink) -> Result<ModelReply, Failure> {
         if self.is_too_long {
             let limit = self.options.limits.input;

@@ -1,6 +1,6 @@
 //! Tests of scripts: a run with its inputs and model replies, compared with the expected turns.
 //!
-//! Needs no model: the replies are in the test. It runs on the same state machine as every dialogue.
+//! No model is needed: the replies are in the test. A test runs on the same state machine as every dialogue.
 
 use std::collections::VecDeque;
 
@@ -58,7 +58,7 @@ pub struct TestTurn {
     /// Replies of the model in this turn, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<TestReply>,
-    /// Expectations about the turn. Absent fields are not compared.
+    /// Expectations about the turn. Absent fields are not compared, except `error`.
     #[serde(default)]
     pub expect: ExpectedTurn,
 }
@@ -85,7 +85,7 @@ pub struct TestReply {
     /// requested again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delivered: bool,
-    /// Failure of the call.
+    /// Failure of the call; takes precedence over `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<TestFailure>,
 }

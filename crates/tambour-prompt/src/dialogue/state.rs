@@ -64,11 +64,11 @@ pub(super) struct RunningAction {
     pub(super) spoken: bool,
     /// True once the user has replied to that message (S-081).
     pub(super) replied: bool,
-    /// Input that the action waits for.
+    /// Stage of the action, by the input that it waits for.
     pub(super) stage: ActionStage,
 }
 
-/// Input that the action waits for.
+/// Stage of an action, by the input that it waits for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ActionStage {
@@ -108,8 +108,8 @@ pub(super) struct PartialTurn {
     pub(super) completed: bool,
     /// Message of the model to the user.
     pub(super) message: Option<String>,
-    /// True once the turn has its message, or has ended an action that the user acknowledged. The next
-    /// message belongs to another turn.
+    /// True if the next message belongs to another turn, because this one has its message, or because its
+    /// input acknowledged an action.
     pub(super) spoken: bool,
     /// Data about the action of the turn.
     pub(super) metadata: Option<TurnMetadata>,
@@ -172,7 +172,8 @@ impl Dialogue {
         &self.history
     }
 
-    /// Returns the number of answered rounds of the running action (S-060).
+    /// Returns the number of answered rounds of the running action (S-060), 0 between actions. The round that
+    /// is going on has the next number.
     #[must_use]
     pub fn current_round(&self) -> u32 {
         self.running.as_ref().map_or(0, |running_action| running_action.round)

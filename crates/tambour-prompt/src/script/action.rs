@@ -227,7 +227,7 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
     ExitCriteria::from_value(&Value::Object(criteria)).unwrap_or_default()
 }
 
-/// Reports a missing question or prompt; the action loads all the same (S-011).
+/// Reports that `question`, `prompt` or `output` is missing or empty; the action loads all the same (S-011).
 fn report_incomplete(fields: &FieldReader<'_>, name: &str, problems: &mut ProblemList) {
     let message = bilingual!(
         problems.language,
@@ -246,7 +246,8 @@ fn read_ask(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> AskActi
         report_incomplete(fields, "question", problems);
     }
     let variable = fields.take_text(&["variable", "target_variable", "extract_to"], "S-011", problems);
-    // In the flat layout a question names its variable under `output`, as `ai_think` does. It has only one.
+    // In the flat layout (a script with a single `session`), a question names its one variable under
+    // `output`, as `ai_think` does.
     let variable =
         variable.or_else(|| read_output(fields, problems).into_iter().next().map(|(name, _)| name));
     let variable = variable.filter(|name| !name.trim().is_empty());

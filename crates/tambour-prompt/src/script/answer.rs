@@ -63,7 +63,7 @@ impl AnswerKind {
 /// `None` if it is not a date.
 #[must_use]
 pub(crate) fn parse_date(text: &str) -> Option<String> {
-    // Full-width digits, in the same order as the ASCII ones.
+    // The full-width digits come 0xFEE0 code points after the ASCII digits.
     let to_half_width = |c: char| match c {
         '０'..='９' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         _ => c,
@@ -253,7 +253,7 @@ fn read_options(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec
         let value = match &item.kind {
             NodeValue::Text(text) if !text.trim().is_empty() => Value::from(text.trim()),
             NodeValue::Number(number) => Value::Number(number.clone()),
-            // The words true and false need no quotes.
+            // Unquoted `true` and `false` are options too, as texts.
             NodeValue::Bool(flag) => Value::from(flag.to_string()),
             _ => {
                 let message = bilingual!(

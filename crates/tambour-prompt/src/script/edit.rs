@@ -1,7 +1,7 @@
 //! Edits fields in the text of a script and preserves comments, order and everything else (S-014).
 //!
 //! The library that edits YAML, `yaml-edit`, is young. So its output is parsed again after every change and
-//! compared with the requested value.
+//! compared with the requested data.
 
 use std::str::FromStr;
 
@@ -29,7 +29,7 @@ use tambour::texts::Language;
 #[derive(Clone, Debug)]
 pub struct ScriptEditor {
     text: String,
-    /// Data of `text`.
+    /// Data that `text` parses to.
     value: Value,
     limits: Limits,
 }
@@ -98,7 +98,7 @@ impl ScriptEditor {
             None => drop(mapping.remove(*field)),
         }
         let text = document.to_string();
-        // The written text must have the requested value.
+        // The written text must parse to the requested data.
         match parse_value(&text, &self.limits) {
             Ok(written_value) if written_value == target_value => {}
             _ => return Err(edit_error("the text around it cannot be preserved")),

@@ -10,11 +10,12 @@ use super::rules;
 use tambour::finding::{FindingReport, Rule, clip};
 use tambour::texts::{Language, bilingual};
 
-/// List of problems with its limit and language. The parameter `row` of the functions in this folder is the
+/// List of problems, up to a limit. The parameter `row` of the functions in this folder is the
 /// row of the specification that a problem breaks.
 pub(super) struct ProblemList {
     problems: Vec<ScriptProblem>,
-    /// Maximum number of errors, and of warnings before [`ProblemList::into_problems`].
+    /// Maximum number of errors, and of warnings. [`ProblemList::into_problems`] drops warnings until both
+    /// together are within the limit.
     limit: usize,
     error_count: usize,
     warning_count: usize,
@@ -26,12 +27,13 @@ pub(super) struct ProblemList {
 pub(super) type Noun = (&'static str, &'static str);
 
 impl ProblemList {
-    /// Creates an empty list for at most `limit` problems, and at least one.
+    /// Creates an empty list for at most `limit` problems; a limit of 0 counts as 1.
     pub(super) fn new(limit: usize, language: Language) -> ProblemList {
         ProblemList { problems: Vec::new(), limit: limit.max(1), error_count: 0, warning_count: 0, language }
     }
 
-    /// Returns the problems in source order. Warnings take the places that errors leave.
+    /// Returns the problems in source order. If errors and warnings together exceed the limit, the last
+    /// warnings are dropped.
     pub(super) fn into_problems(self) -> Vec<ScriptProblem> {
         let mut problems = self.problems;
         let mut warnings_left = self.limit.saturating_sub(self.error_count);
@@ -60,7 +62,8 @@ impl ProblemList {
         node.describe(self.language)
     }
 
-    /// Adds a problem, unless the limit of its kind is reached: warnings take no place from errors.
+    /// Adds a problem, unless the limit is reached. Errors and warnings are counted separately, so that
+    /// warnings never displace errors.
     pub(super) fn add(
         &mut self,
         path: String,
@@ -159,7 +162,7 @@ pub(super) struct FieldReader<'a> {
     known_names: Vec<&'static str>,
 }
 
-/// Names of the flat layout that have no effect and are not faults (S-013).
+/// Names of the flat layout that are never reported as unknown, although most of them have no effect (S-013).
 const IGNORED_NAMES: [&str; 16] = [
     "metadata",
     "description",
@@ -325,7 +328,7 @@ impl<'a> FieldReader<'a> {
         Some(text)
     }
 
-    /// Takes an optional text under one of these names; another value is reported.
+    /// Takes an optional text under one of these names. Null counts as absent; another value is reported.
     pub(super) fn take_text(
         &mut self,
         names: &[&'static str],
@@ -447,7 +450,8 @@ impl<'a> FieldReader<'a> {
         to_object(remaining.map(|(field, _)| field.entry))
     }
 
-    /// Returns the fields that were not taken, and reports each with the name it may stand for (S-012).
+    /// Returns the fields that were not taken, and reports the unknown ones among them, each with the known
+    /// name that it may be a misspelling of (S-012).
     pub(super) fn report_remaining(self, problems: &mut ProblemList) -> Map<String, Value> {
         for (field, is_taken) in &self.fields {
             let key = field.entry.key.as_str();
@@ -479,6 +483,7 @@ impl<'a> FieldReader<'a> {
 /// Returns the name that a word resembles most, if they differ in at most a third of the name's characters,
 /// or in one character.
 pub(super) fn find_similar<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+    // No name is nearly this long, so a comparison would only take time.
     if word.len() > 80 {
         return None;
     }

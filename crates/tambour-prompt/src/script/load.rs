@@ -23,9 +23,11 @@ pub struct LoadedScript {
 }
 
 /// Reads a script in the layout of the specification, or in the flat layout, which has a single `session` in
-/// place of the list `sessions` (S-013). A wrong field is an error; it is never replaced by its default.
+/// place of the list `sessions` (S-013). A field with a wrong value is an error, so that no
+/// script runs with a default in its place.
 ///
-/// Linear in the text. Reports at most `limits.findings` problems, and at least one, errors before warnings.
+/// Linear in the text. Reports at most `limits.findings` problems (0 counts as 1); warnings are dropped
+/// before errors.
 #[must_use]
 pub fn load(text: &str, limits: &Limits) -> LoadedScript {
     load_in(text, limits, Language::En)

@@ -1,4 +1,5 @@
-//! Typed model of a script. Unknown fields are preserved (S-012).
+//! Typed model of a script. Unknown fields are preserved (S-012). A round of `ai_say` or `ai_ask` is one
+//! message of the model, with the reply of the user before it if there is one.
 
 use std::hash::{Hash, Hasher};
 
@@ -41,7 +42,8 @@ pub struct ScriptSession {
 pub struct VariableDeclaration {
     /// Name of the variable, in any writing system.
     pub var: String,
-    /// Value that the variable gets when the session, phase or step that declares it begins.
+    /// Value that the variable gets when the session, phase or step that declares it begins; null if the
+    /// script gives none.
     pub value: Value,
     /// Unknown fields.
     pub unknown_fields: Map<String, Value>,

@@ -86,7 +86,7 @@ impl Dialogue {
     }
 
     /// Records the message of the turn, and the metadata of its action with the exit decision and the
-    /// assessment of `ai_say`.
+    /// assessment of `ai_say`; does nothing if the turn has a message already.
     pub(super) fn record_turn(
         &mut self,
         message: Option<&str>,

@@ -23,8 +23,8 @@ impl Dialogue {
         session.phases.get(self.at.phase)?.steps.get(self.at.step)?.actions.get(self.at.action)
     }
 
-    /// Finds the next action and begins it. Returns false if there was no input yet, the user has to speak
-    /// first, or there is no further action, which ends the dialogue.
+    /// Finds the next action and begins it. Returns false if an input has to come first, or if there is no
+    /// further action, which ends the dialogue.
     pub(super) fn begin_next(&mut self, env: &DialogueEnv<'_>) -> bool {
         let Some(action) = self.find_next(env) else {
             self.over = Some(DialogueEnd::Completed);
@@ -36,8 +36,8 @@ impl Dialogue {
         if !self.turn.open || must_wait {
             return false;
         }
-        // The turn's action is the one with the message, so the end of a silent action before it does not
-        // count.
+        // A turn is completed by the action that sends its message, so the end of a silent action before that
+        // one does not count.
         self.turn.completed &= self.turn.spoken;
         self.running = Some(RunningAction::default());
         if matches!(action.kind, ScriptActionKind::Client(_)) {
@@ -60,7 +60,7 @@ impl Dialogue {
     }
 
     /// Finds the next action whose condition holds, from the current place; `None` after the last one.
-    /// Initializes the variables of phases and steps on entry, and clears them at the end.
+    /// Initializes the variables of phases and steps on entry, and clears them at the end of the session.
     pub(super) fn find_next<'s>(&mut self, env: &DialogueEnv<'s>) -> Option<&'s ScriptAction> {
         let session = env.script.sessions.get(self.session)?;
         while let Some(phase) = session.phases.get(self.at.phase) {
