@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: runs the benchmarks, and counts instructions where valgrind is installed.
+//! `cargo xtask bench`: runs a benchmark, `lib` if none is named. With `instructions` it counts
+//! instructions, if valgrind is installed.
 
 use std::process::Command;
 

@@ -39,8 +39,8 @@ const MAX_SEED_BYTES: usize = 500;
 /// Number of seeds of a fuzz target.
 const SEEDS_PER_TARGET: usize = 16;
 
-/// Writes the seeds of the fuzz targets: for each dialect short fixtures, spread over all of its fixtures,
-/// and for the other targets random inputs.
+/// Writes the seeds of the fuzz targets: for each dialect some of its short fixtures, evenly spread, and for
+/// the other targets random inputs.
 fn write_seeds(root: &Path) -> anyhow::Result<()> {
     let mut fixtures = tambour_fixtures::load_fixtures(&root.join("fixtures")).map_err(anyhow::Error::msg)?;
     fixtures.retain(|fixture| fixture.input.len() <= MAX_SEED_BYTES);

@@ -1,4 +1,4 @@
-//! `cargo xtask peers`: runs other projects' test cases of broken JSON with our reader.
+//! `cargo xtask peers`: runs test cases of other projects, most of them about broken JSON, with our readers.
 //!
 //! The cases, one a row of a `.jsonl` file for each suite, are not part of the repository; without them the
 //! command says so and passes.

@@ -78,7 +78,7 @@ const REQUIRED_PROGRAMS: &[RequiredProgram] = &[
         substitute: None,
     },
     RequiredProgram {
-        // The shell takes a sixth less processor time than the whole browser.
+        // The headless shell takes a sixth less processor time than the whole browser.
         check_command: &["chromium-headless-shell", "--version"],
         purpose: "the studio in a browser",
         component: None,

@@ -45,11 +45,11 @@ impl Excerpt {
         }
         let head = decode_end(&text[line_start..start], CHARS_BEFORE + 1);
         // The characters nearest to the finding come first.
-        let head: Vec<char> = head.chars().rev().take(CHARS_BEFORE + 1).collect();
-        if head.len() > CHARS_BEFORE {
+        let nearest_chars: Vec<char> = head.chars().rev().take(CHARS_BEFORE + 1).collect();
+        if nearest_chars.len() > CHARS_BEFORE {
             excerpt_text.push('…');
         }
-        excerpt_text.extend(head.iter().take(CHARS_BEFORE).rev().copied().map(visible_char));
+        excerpt_text.extend(nearest_chars.iter().take(CHARS_BEFORE).rev().copied().map(visible_char));
         let label_start = excerpt_text.len();
         let marked_text = decode_start(&text[start..end], CHARS_AFTER + 1);
         let line_tail = decode_start(&text[end..line_end], CHARS_AFTER + 1);

@@ -337,8 +337,8 @@ fn element_calls(words: &mut WordSource, tags: &ElementTags) -> WrittenBlock {
     WrittenBlock::new(text, needed_len, fault)
 }
 
-/// Makes a plan that calls a tool. It may have a fault of a call, or else a second tool name, a second mode or
-/// a wrapper key that means no plan.
+/// Makes a plan that calls a tool. It may have a fault of a call, or else a second tool name, a second mode
+/// or a wrapper key that means no plan.
 pub(super) fn plan(words: &mut WordSource) -> WrittenBlock {
     let CallFields { name, args, mut fault } = random_call_fields(words);
     let mut call = vec![("name", format!("\"{name}\"")), ("args", args)];

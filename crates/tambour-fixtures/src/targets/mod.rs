@@ -28,7 +28,8 @@ const PREFIX_COUNT: usize = 12;
 /// (bit 1) and end (the next two bits).
 ///
 /// # Panics
-/// The stream is invalid or depends on the cuts, or more is held back than documented.
+/// The stream is invalid or depends on the cuts, its calls change when more text arrives, or more is held
+/// back than documented.
 pub fn check_dialect(dialect: &str, data: &[u8]) {
     let [seed, choice, input @ ..] = data else { return };
     let mut options = Options::default();

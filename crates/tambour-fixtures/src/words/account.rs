@@ -39,7 +39,7 @@ const MOVING_RULES: &[&str] = &["J-016", "J-021", "T-042", "R-06", "T-011", "T-0
 
 /// Phrases in `Finding::repair` that say that text in the span is not delivered. A finding with another
 /// repair explains no lost word, since its text was kept. A finding without a repair explains a lost word,
-/// unless it is of severity info.
+/// unless it is of severity info; `field_unknown` explains one even then.
 const UNDELIVERED_REPAIRS: &[&str] = &[
     "left out",
     "left them out",

@@ -182,7 +182,7 @@ impl ReplyDamage<'_> {
                 self.bytes = text.into_bytes();
             }
             _ => {
-                // Remove everything before or after an offset.
+                // Removes everything before or after an offset.
                 let at = self.random_offset();
                 if self.words.is_once_in(2) {
                     self.bytes.drain(..at);

@@ -5,7 +5,7 @@ use super::texts::WordSource;
 /// Writer of JSON text with one style of spacing.
 pub(crate) struct LooseJsonWriter<'a> {
     words: &'a mut WordSource,
-    /// Spaces between a name and its value, after a comma, and inside brackets.
+    /// Spaces between a name and its value, after a comma, and inside the braces of an object.
     spaces: [&'static str; 3],
 }
 

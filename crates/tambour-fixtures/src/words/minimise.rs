@@ -51,6 +51,7 @@ pub fn minimise_trial(trial: &WordTrial, complaint: &WordComplaint) -> (WordTria
                 let mut input = best.input.clone();
                 input.drain(at..end);
                 if splits_word || !accept_if_faulty(WordTrial { input, ..best.clone() }, &mut best) {
+                    // Pieces that overlap this one are tried next.
                     at += size.min(4);
                 }
             }

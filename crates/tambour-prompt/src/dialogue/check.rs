@@ -161,8 +161,8 @@ impl ScriptCheck<'_> {
                     clip(name, 80)
                 );
                 self.add(path, declaration.spot, rules::NAME_INVALID, "S-040", message);
-                // A script variable that a system variable prints counts as used.
             } else if !self.used_names.contains(name)
+                // A script variable that a system variable prints counts as used.
                 && SYSTEM_ALTERNATIVES.iter().all(|(variable, _)| variable != name)
             {
                 let message = bilingual!(

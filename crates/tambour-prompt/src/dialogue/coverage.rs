@@ -40,9 +40,9 @@ pub struct ActionCoverage {
     pub left_out: u32,
     /// Highest number of rounds answered in a single dialogue.
     pub rounds: u32,
-    /// Number of the last round; the action ends after it in any case.
+    /// Number of the last round; the action ends after it in any case. `None` for an action without rounds.
     pub max_rounds: Option<u32>,
-    /// Level of understanding, from 0 to 100, from which `ai_say` may end.
+    /// Level of understanding, from 0 to 100, from which `ai_say` may end; `None` for other actions.
     pub understanding_threshold: Option<f64>,
     /// Ways to end, each with the number of dialogues that took it.
     pub exits: Vec<ExitCount>,

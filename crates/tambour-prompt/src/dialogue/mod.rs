@@ -6,7 +6,7 @@
 //! | request | action of the caller |
 //! | --- | --- |
 //! | [`DialogueRequest::Call`] | calls the model, reads its reply with [`ModelCall::reader`], then [`Dialogue::reply`] or [`Dialogue::fail`] |
-//! | [`DialogueRequest::Event`] | passes it to the client |
+//! | [`DialogueRequest::Event`] | passes it to the client, then [`Dialogue::next`] again |
 //! | [`DialogueRequest::User`] | [`Dialogue::input`] once the user has written something, or lets the model continue |
 //! | [`DialogueRequest::Answer`] | [`Dialogue::answer`] when the client has answered |
 //! | [`DialogueRequest::Finished`] | nothing: the dialogue has ended |
