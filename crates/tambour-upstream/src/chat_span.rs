@@ -16,7 +16,7 @@ pub(crate) struct ChatSpan {
     start_time: Instant,
     /// Seconds from the start to the first text.
     first_text: Option<f64>,
-    /// Token counts as the service reports them.
+    /// Token counts as last reported.
     usage: Option<Value>,
     finish_reason: Option<FinishReason>,
     /// True if the reply has ended, with or without a finish reason, and did not fail.

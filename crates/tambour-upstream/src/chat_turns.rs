@@ -9,8 +9,8 @@ use tambour::event::Failure;
 
 use super::{Content, Message, NativeCall, new_failure};
 
-/// Text of the user's turn that is added if the model speaks first.
-const EMPTY_TURN: &str = ".";
+/// Text of the user's turn that is added if the model speaks first; a blank text could be refused.
+const PLACEHOLDER_TEXT: &str = ".";
 
 /// Prompt as turns; the first one is the user's.
 pub(super) struct PromptTurns<'a> {
@@ -93,7 +93,7 @@ pub(super) fn build_turns(messages: &[Message]) -> Result<PromptTurns<'_>, Failu
         // Services need a user message, so a lone system prompt becomes one.
         None => turns.push(ChatTurn { is_model: false, parts: text_parts(std::mem::take(&mut system)) }),
         Some(ChatTurn { is_model: true, .. }) => {
-            turns.insert(0, ChatTurn { is_model: false, parts: text_parts(EMPTY_TURN.to_owned()) });
+            turns.insert(0, ChatTurn { is_model: false, parts: text_parts(PLACEHOLDER_TEXT.to_owned()) });
         }
         Some(_) => {}
     }
@@ -158,8 +158,8 @@ fn image_source(part: &Value) -> Result<ImageSource<'_>, Failure> {
     Ok(ImageSource::Inline { media_type: media_type.split(';').next().unwrap_or(media_type), data })
 }
 
-/// Returns the arguments of a call as an object. Arguments that are no object are wrapped in one as text, so
-/// that the model sees what it wrote.
+/// Returns the arguments of a call as an object. Arguments that are not an object are wrapped in one as text,
+/// so that the model sees what it wrote.
 pub(super) fn arguments(call: &NativeCall) -> Value {
     let arguments_text = call.function.arguments.trim();
     match serde_json::from_str(arguments_text) {

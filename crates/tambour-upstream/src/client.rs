@@ -44,7 +44,7 @@ pub(super) struct ServiceClient {
     proxies: Arc<Matcher>,
     /// Base URL of all requests, without a trailing slash.
     base: String,
-    /// Header `Authorization` from the name and password in the base URL.
+    /// Header `Authorization` from the name and password in the base URL; a key takes precedence.
     login: Option<HeaderValue>,
 }
 
@@ -76,6 +76,7 @@ impl ServiceClient {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let proxies = Arc::new(proxies);
         let mut tcp = HttpConnector::new();
+        // Also connects to `https` URLs: TLS is added on top.
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(KEEPALIVE_TIME));
@@ -109,7 +110,7 @@ impl ServiceClient {
             request.headers_mut().entry(AUTHORIZATION).or_insert_with(|| login.clone());
         }
         if request.uri().scheme_str() == Some("http") {
-            // Plain http uses no tunnel: the proxy reads the request itself, and its credentials in it.
+            // Plain http uses no tunnel: the proxy reads the request itself, with its credentials.
             let proxy = self.proxies.intercept(request.uri());
             if let Some(proxy_login) = proxy.as_ref().and_then(|proxy| proxy.basic_auth()) {
                 request.headers_mut().insert(PROXY_AUTHORIZATION, proxy_login.clone());
@@ -139,7 +140,7 @@ fn tls_config(base: &str, proxies: &Matcher) -> Result<ClientConfig, rustls::Err
     Ok(config.with_no_client_auth())
 }
 
-/// Connector with one timeout for name resolution, proxy, connection and TLS.
+/// Connector with one timeout for all of name resolution, proxy, connection and TLS.
 #[derive(Clone)]
 struct TimedConnector {
     https: HttpsConnector<ProxyConnector>,

@@ -15,7 +15,8 @@ use crate::origins::{ConfigError, ValueOrigins};
 use crate::secrets::{parse_key, read_key_file};
 use crate::urls::mask_url;
 
-/// Environment variable with the key, which is optional, of an upstream given by `--upstream`.
+/// Environment variable with the key of an upstream given by `--upstream` or `TAMBOUR_UPSTREAM`. The variable
+/// need not be set.
 pub const UPSTREAM_KEY: &str = "TAMBOUR_UPSTREAM_API_KEY";
 
 /// Configuration of one upstream.
@@ -185,8 +186,8 @@ impl UpstreamSection<'_> {
             }
             (Some(variable), None) => {
                 let key = std::env::var(variable).map_err(|_| "it is not set".to_owned());
-                // An upstream of `--upstream` has this variable even if it is not set: a local model needs no
-                // key. A variable that the file names must be set.
+                // An upstream given by `--upstream` names this variable even if it is not set: a local model
+                // needs no key. A variable that the configuration file names must be set.
                 let is_key_optional =
                     variable == UPSTREAM_KEY && self.origins.place_in_file(&field("key_env")).is_none();
                 if is_key_optional && key.as_deref().unwrap_or_default().trim().is_empty() {

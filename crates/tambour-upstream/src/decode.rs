@@ -67,13 +67,13 @@ pub(super) struct DecodeProgress {
     pub(super) reported_end: Option<InputEnd>,
     /// Set when the service has announced the end of the stream.
     pub(super) is_done: bool,
-    /// Set once bytes other than blanks were received.
+    /// Set once bytes other than blanks and a byte order mark were received.
     has_bytes: bool,
     /// Set once a frame was readable.
     has_frame: bool,
     /// True if a JSON object was broken, so that its content is missing.
     is_damaged: bool,
-    /// Bytes of the calls so far.
+    /// Bytes of the calls so far, and of blocks that are collected for them.
     call_bytes: usize,
     /// Number of calls so far, and of blocks that are collected for them.
     call_count: usize,
@@ -93,7 +93,7 @@ impl DecodeProgress {
                 Some(frame)
             }
             Err(error) => {
-                // Valid JSON that is no frame (`is_data`) is not damaged, only unknown.
+                // Valid JSON of another shape (`is_data`) is an unknown frame, not a damaged one.
                 self.is_damaged |= data.starts_with(b"{") && !error.is_data();
                 let (message_id, bytes) = (&*self.message_id, data.len());
                 tracing::warn!(message_id, %error, bytes, "skipped a malformed frame of the upstream");
@@ -102,7 +102,8 @@ impl DecodeProgress {
         }
     }
 
-    /// Counts bytes of calls; adds a failure and returns `false` beyond the limit.
+    /// Counts bytes of a call, or of a block that is collected for one; adds a failure and returns `false`
+    /// beyond the limit.
     pub(super) fn count_bytes(&mut self, bytes: usize, items: &mut Vec<ReplyItem>) -> bool {
         self.call_bytes += bytes;
         let is_within_limit = self.call_bytes <= MAX_BODY_BYTES;
@@ -177,7 +178,8 @@ impl ResponseDecoder {
         }
     }
 
-    /// Returns the bytes of calls so far; calls become items only at the end.
+    /// Returns the bytes of calls so far, and of blocks collected for them. Calls become items only at the
+    /// end.
     pub(super) fn call_bytes(&mut self) -> usize {
         self.reader.decoder.progress().call_bytes
     }

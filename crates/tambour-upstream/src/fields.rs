@@ -7,8 +7,8 @@ use tambour::event::Failure;
 use super::ModelRequest;
 use super::chat_turns::unsendable_failure;
 
-/// Fields that clients of the chat completions interface send. Another kind of service uses those for which
-/// it has an equivalent; the others are dropped.
+/// Fields of the chat completions interface that are among the extra fields of a [`ModelRequest`]. Another
+/// kind of service uses those for which it has an equivalent; the others are dropped.
 const CHAT_FIELDS: [&str; 24] = [
     "audio",
     "frequency_penalty",
@@ -124,7 +124,7 @@ pub(super) enum ToolSelection<'a> {
     One(&'a str),
 }
 
-/// Returns the tool choice of a request, if any.
+/// Returns the tool choice of a request, if any; `None` also if the request offers no tools.
 pub(super) fn tool_selection(request: &ModelRequest) -> Option<ToolSelection<'_>> {
     let choice = request.tool_choice.as_ref().filter(|_| !request.tools.is_empty())?;
     match (choice.as_str(), choice["function"]["name"].as_str()) {

@@ -25,7 +25,7 @@ pub enum ServiceKind {
 }
 
 /// Adds a key, if there is one, in the header `name`. The value is marked as sensitive, so that it is not
-/// logged.
+/// logged. A key that is not valid in a header is left out; the configuration refuses such keys.
 pub(super) fn add_secret_header(request: Builder, name: &'static str, key: Option<&str>) -> Builder {
     let Some(Ok(mut value)) = key.map(HeaderValue::from_str) else { return request };
     value.set_sensitive(true);
@@ -43,7 +43,7 @@ pub(super) struct ServiceRequest {
     pub(super) body: Value,
 }
 
-/// Interface of a kind of services: how requests are built, and how responses are read.
+/// Interface of one kind of service: it builds requests and reads responses.
 pub(super) trait ServiceApi: Sync {
     /// Returns the name of the kind in a configuration.
     fn name(&self) -> &'static str;

@@ -2,13 +2,14 @@
 //!
 //! An [`Upstream`] opens an [`UpstreamReply`], whose items are text, reasoning, calls, usage and an end. Retries,
 //! timeouts, a circuit breaker, prices, metrics and traces are the same for all; quirks of a service stay in
-//! its folder, behind one trait.
+//! its folder, behind one trait. A dialect is the format in which a model writes a reply, such as the XML of
+//! `thinkingml`.
 //!
 //! ```
 //! use tambour_upstream::{Message, ModelRequest, ReplyItem, Timeouts, Upstream, UpstreamConfig};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // `openai=http://127.0.0.1:9100/v1` asks a service; this plays recorded replies.
+//! // Plays recorded replies. For a service, the argument is such as `openai=http://127.0.0.1:9100/v1`.
 //! let config = UpstreamConfig::from_argument("replay=../../fixtures/recorded/thinkingml.jsonl", None)?;
 //! let upstream = Upstream::connect("model", &config, Timeouts::default())?;
 //! let messages = vec![Message::new("user", "Hello!")];
@@ -165,16 +166,16 @@ pub struct ModelRequest {
 pub struct Timeouts {
     /// Milliseconds to connect.
     pub connect_ms: u64,
-    /// Milliseconds from the request to the first byte.
+    /// Milliseconds from the request of an attempt to the first byte of the reply.
     pub first_byte_ms: u64,
     /// Milliseconds that may pass without any byte.
     pub silence_ms: u64,
     /// Milliseconds that may pass without content: text, reasoning or calls. Comments that keep a connection
     /// open and empty deltas do not count.
     pub content_ms: u64,
-    /// Milliseconds from the request to the end of the reply.
+    /// Milliseconds from the first attempt to the end of the reply.
     pub total_ms: u64,
-    /// Maximum number of attempts, including the first. Once anything was received, no other attempt follows.
+    /// Maximum number of attempts, including the first. Once a reply has begun, no other attempt follows.
     pub attempts: u32,
     /// Milliseconds before the second attempt; doubled for each further one.
     pub retry_ms: u64,
@@ -219,6 +220,7 @@ pub(crate) struct CallTarget<'a> {
     pub(crate) provider: &'a str,
     /// Base URL; `None` for recordings.
     pub(crate) base: Option<&'a str>,
+    /// Model; `None` if neither the request nor the upstream names one.
     pub(crate) model: Option<&'a str>,
 }
 
@@ -245,7 +247,7 @@ pub struct UpstreamReply {
 
 /// Reply being received, from either source.
 enum ReplyStream {
-    /// From a model.
+    /// From a service.
     Service(Box<stream::HttpReply>),
     /// From a recording.
     Replay(replay::RecordingPlayer),
@@ -280,7 +282,7 @@ impl Upstream {
         &self.name
     }
 
-    /// Returns the model that a request asks: its own or the upstream's default; `None` if neither names one.
+    /// Returns the model of a request: the one that it names or the upstream's default; `None` without both.
     pub fn model<'a>(&'a self, request: &'a ModelRequest) -> Option<&'a str> {
         match &self.source {
             ReplySource::Service(service) => service.call_target(request).model,
@@ -288,8 +290,7 @@ impl Upstream {
         }
     }
 
-    /// Returns the price of the model that a request asks, otherwise the price of `*`; `None` if neither has
-    /// one.
+    /// Returns the price of the model of a request, otherwise the price of `*`; `None` without both.
     pub fn price(&self, request: &ModelRequest) -> Option<&Price> {
         self.model(request).and_then(|model| self.prices.get(model)).or_else(|| self.prices.get("*"))
     }
@@ -307,7 +308,8 @@ impl Upstream {
     /// Requests a reply.
     ///
     /// # Errors
-    /// The upstream cannot be reached, or refuses; nothing of a reply was received.
+    /// The request cannot be sent to this kind of service, the upstream cannot be reached or refuses the
+    /// request, or there is no such recording. Nothing of a reply was received.
     pub async fn open(&self, request: &ModelRequest) -> Result<UpstreamReply, Failure> {
         let target = match &self.source {
             ReplySource::Service(service) => service.call_target(request),

@@ -32,6 +32,7 @@ struct FailureLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
     upstream: Arc<str>,
+    /// `completed`, `failed` or `dropped`.
     outcome: &'static str,
 }
 

@@ -1,4 +1,6 @@
-//! Redaction of error texts of services: keys, tokens and ids of organisations are removed.
+//! Redaction of error texts of services: keys, access tokens and ids of organisations are removed. "Library"
+//! means the crate `tambour` with its detectors of private data; a `token` of a text is a run of characters
+//! without blanks.
 
 use std::ops::Range;
 use std::sync::LazyLock;

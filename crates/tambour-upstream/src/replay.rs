@@ -16,9 +16,9 @@ use super::{ModelRequest, ReplyItem, new_failure};
 /// Set of recordings.
 pub struct RecordedReplies {
     records: Vec<Arc<RecordedReply>>,
-    /// Number of replies played for each dialect, by which the next recording is chosen.
+    /// Number of recordings that `next_of_dialect` has chosen for each dialect; it selects the next one.
     play_counts: Mutex<HashMap<String, usize>>,
-    /// Delay before each chunk of a recording that has no delays.
+    /// Delay before each chunk for which the recording has none.
     chunk_delay: Duration,
 }
 
@@ -27,14 +27,14 @@ pub struct RecordedReplies {
 struct RecordedReply {
     /// Name, by which the `model` of a request selects the recording.
     id: String,
-    /// Text, as it came in pieces.
+    /// Text of the reply, in the pieces in which it was received.
     chunks: Vec<String>,
     #[serde(default)]
     finish_reason: Option<FinishReason>,
     /// Dialect of the reply; any dialect if absent.
     #[serde(default)]
     protocol: Option<String>,
-    /// Milliseconds before each chunk.
+    /// Milliseconds before each chunk; `chunk_delay` for chunks beyond the list or without it.
     #[serde(default)]
     delays_ms: Option<Vec<u64>>,
     /// First round, counted from 1, of a dialogue's `ai_say` action in which the recording is played; absent
@@ -146,6 +146,7 @@ impl RecordedReplies {
     /// Returns the next recording of a dialect, in the order of the file; after the last one, the first comes
     /// again. Recordings for rounds are left out.
     fn next_of_dialect(&self, dialect: &str) -> Option<Arc<RecordedReply>> {
+        // `auto` finds out the dialect of a reply, and `plain` reads any reply as text.
         let accepts_any_dialect = matches!(dialect, "auto" | "plain");
         let is_match = |record: &&Arc<RecordedReply>| {
             record.round.is_none()
@@ -165,6 +166,7 @@ impl RecordedReplies {
 fn parse_record(line: &str) -> Result<Arc<RecordedReply>, String> {
     let record: RecordedReply =
         serde_json::from_str(line).map_err(|error| explain_parse_error(&error.to_string()))?;
+    // The last two are actions of dialogues, whose model calls name the action in place of a dialect.
     let known_names = DIALECTS.iter().map(|entry| entry.name).chain(["ai_ask", "ai_think"]);
     if let Some(name) =
         record.protocol.as_deref().filter(|name| !known_names.clone().any(|known_name| known_name == *name))

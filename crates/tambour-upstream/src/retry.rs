@@ -1,4 +1,4 @@
-//! Retries of a request of which nothing was received yet: conditions and pauses.
+//! Retries of a request whose reply has not begun: conditions and pauses.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn requested_pause(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Returns the seconds until a date of HTTP; zero if it is past.
+/// Returns the seconds until an HTTP date; zero if it is past.
 fn seconds_until(date: &str) -> Option<f64> {
     let timestamp = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
     Some((timestamp.as_second() - jiff::Timestamp::now().as_second()).max(0) as f64)

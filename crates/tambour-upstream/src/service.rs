@@ -78,16 +78,16 @@ impl HttpService {
             let next_pause = |headers: Option<&HeaderMap>| {
                 retry::retry_pause(attempt + 1, headers, &self.timeouts, model_request.has_fallback)
             };
-            let deadline =
+            let first_byte_deadline =
                 (Instant::now() + self.timeouts.first_byte()).min(request_time + self.timeouts.total());
-            let (failure, pause) = match self.send(&request, &headers, deadline).await {
+            let (failure, pause) = match self.send(&request, &headers, first_byte_deadline).await {
                 Ok(response) if response.status().is_success() => {
                     return Ok(HttpReply::new(
                         self.kind,
                         response,
                         self.timeouts,
                         request_time,
-                        deadline,
+                        first_byte_deadline,
                         model_request,
                     ));
                 }

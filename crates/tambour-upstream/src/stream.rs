@@ -13,17 +13,17 @@ use super::kind::ServiceKind;
 use super::{ModelRequest, ReplyItem, Timeouts, new_failure};
 use crate::self_woken::SelfWoken;
 
-/// Bytes of the response allowed per byte of the reply: a frame of a few letters has hundreds of bytes of
-/// JSON around them.
+/// Bytes of the response allowed per byte of the limit of the reply: in a frame, a few letters of text are
+/// surrounded by hundreds of bytes of JSON.
 const FRAME_FACTOR: usize = 16;
-/// Bytes without content that are allowed even if the limit of the reply is lower.
-const MIN_IDLE_BYTES: usize = 64 << 10;
+/// Smallest limit of the reply for the checks of received bytes: a lower one counts as this many bytes.
+const MIN_LIMIT_BYTES: usize = 64 << 10;
 
 /// Reply being received over HTTP.
 pub(super) struct HttpReply {
     body: Incoming,
     timeouts: Timeouts,
-    /// True if the first byte was received.
+    /// True once a chunk of the body was received.
     has_begun: bool,
     /// Time of the last bytes.
     last_data: Instant,
@@ -36,7 +36,7 @@ pub(super) struct HttpReply {
     decoder: ResponseDecoder,
     /// Maximum length of the reply in bytes.
     limit: usize,
-    /// Bytes received.
+    /// Bytes of the response received so far.
     received_bytes: usize,
     /// Bytes of complete lines since the last content; an unfinished line may still bring content.
     idle_bytes: usize,
@@ -47,14 +47,14 @@ pub(super) struct HttpReply {
 }
 
 impl HttpReply {
-    /// Creates the stream of a reply whose request was sent at `request_time`, and whose first byte is due
-    /// before `deadline`.
+    /// Creates the stream of a reply whose first byte is due before `first_byte_deadline`. `request_time` is
+    /// the start of the first attempt.
     pub(super) fn new(
         kind: ServiceKind,
         response: Response<Incoming>,
         timeouts: Timeouts,
         request_time: Instant,
-        deadline: Instant,
+        first_byte_deadline: Instant,
         request: &ModelRequest,
     ) -> HttpReply {
         let now = Instant::now();
@@ -65,7 +65,7 @@ impl HttpReply {
             last_data: now,
             last_content: now,
             deadline: request_time + timeouts.total(),
-            timer: SelfWoken::new(sleep_until(deadline)),
+            timer: SelfWoken::new(sleep_until(first_byte_deadline)),
             decoder: ResponseDecoder::new(kind, &request.message_id),
             limit: request.max_reply_bytes.unwrap_or_else(|| Limits::default().input),
             received_bytes: 0,
@@ -125,7 +125,7 @@ impl HttpReply {
     /// Counts the bytes of a chunk, from which `items` were decoded; adds a failure if a limit is exceeded.
     /// Removes empty texts from the items.
     fn check_limits(&mut self, chunk: &[u8], items: &mut Vec<ReplyItem>) {
-        // An empty delta is no content.
+        // Empty texts do not count as content.
         items.retain(
             |item| !matches!(item, ReplyItem::Text(text) | ReplyItem::Reasoning(text) if text.is_empty()),
         );
@@ -150,9 +150,9 @@ impl HttpReply {
             return;
         }
         let limit = self.limit;
-        let message = if self.idle_bytes > limit.max(MIN_IDLE_BYTES) {
+        let message = if self.idle_bytes > limit.max(MIN_LIMIT_BYTES) {
             format!("the upstream sent more bytes without content than `limits.input`, {limit}")
-        } else if self.received_bytes > limit.max(MIN_IDLE_BYTES).saturating_mul(FRAME_FACTOR) {
+        } else if self.received_bytes > limit.max(MIN_LIMIT_BYTES).saturating_mul(FRAME_FACTOR) {
             format!(
                 "the frames of the reply are longer than {FRAME_FACTOR} times `limits.input`, {}",
                 format_count(limit, "byte")

@@ -127,7 +127,7 @@ impl AnthropicFrames {
     fn set_reported_end(&mut self, reason: Option<Cow<'_, str>>) {
         let Some(reason) = reason else { return };
         self.progress.reported_end = Some(InputEnd::Finished(match reason.as_ref() {
-            // A turn that the service has paused is incomplete too.
+            // `pause_turn`: the service stopped before the turn was complete.
             "max_tokens" | "model_context_window_exceeded" | "pause_turn" => FinishReason::Length,
             "refusal" => FinishReason::ContentFilter,
             "tool_use" => FinishReason::ToolCalls,

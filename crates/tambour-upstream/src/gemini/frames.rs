@@ -35,7 +35,7 @@ impl GeminiFrames {
         }
         if prompt_feedback.and_then(|feedback| feedback.block_reason).is_some_and(|reason| !reason.is_empty())
         {
-            // The service refused the prompt, so that there is no answer.
+            // The service refused the prompt, so there is no reply.
             self.progress.reported_end = Some(InputEnd::Finished(FinishReason::ContentFilter));
         }
         if let Some(candidate) = candidates.and_then(|candidates| candidates.into_iter().next()) {
@@ -116,7 +116,8 @@ impl FrameDecoder for GeminiFrames {
     }
 }
 
-/// Converts a finish reason. After an unknown reason the reply is not trusted: it counts as truncated.
+/// Converts a finish reason. With an unknown reason the reply is not trusted: it ends without a reason, which
+/// counts as truncated.
 fn end_of_reason(reason: &str) -> InputEnd {
     match reason {
         "STOP" => InputEnd::stop(),
@@ -217,14 +218,18 @@ struct GeminiCall<'a> {
 struct GeminiCounts {
     #[serde(default)]
     prompt_token_count: u64,
+    /// Tokens of the reply without its reasoning.
     #[serde(default)]
     candidates_token_count: u64,
     #[serde(default)]
     total_token_count: u64,
+    /// Tokens of the reasoning.
     #[serde(default)]
     thoughts_token_count: u64,
+    /// Tokens of tool results in the prompt, which `prompt_token_count` leaves out.
     #[serde(default)]
     tool_use_prompt_token_count: u64,
+    /// Those of `prompt_token_count` that the service had cached.
     #[serde(default)]
     cached_content_token_count: u64,
 }

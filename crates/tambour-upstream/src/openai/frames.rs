@@ -25,7 +25,7 @@ pub(crate) struct OpenAiFrames {
 
 /// Call being received in parts.
 struct PartialCall {
-    /// Number that the service gave the call.
+    /// Number that the service gave the call, if any.
     index: Option<u64>,
     call: NativeCall,
 }

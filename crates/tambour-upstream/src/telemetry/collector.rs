@@ -55,7 +55,7 @@ struct ExportClient {
 
 impl ExportClient {
     fn new(endpoint: &str) -> Result<ExportClient, HttpError> {
-        // Fails if a provider is installed already, which is fine.
+        // Fails if a crypto provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .timeout(EXPORT_TIMEOUT)

@@ -1,6 +1,5 @@
 //! Names of attributes in the OpenTelemetry convention for model calls (`gen_ai`), and the attributes of tool
-//! calls. The convention is still changing; a new version of it affects this file and `genai.rs` of the
-//! crate.
+//! calls. The convention is still changing; a new version of it affects this file and `src/genai.rs`.
 
 use opentelemetry::KeyValue;
 use serde_json::Value;

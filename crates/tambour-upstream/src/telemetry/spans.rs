@@ -157,7 +157,8 @@ impl TraceSpan {
         start_span(&open_span.factory, &open_span.context, builder)
     }
 
-    /// Returns `true` if prompts, replies, arguments and results are traced; `None` if nothing is traced.
+    /// Returns `true` if this span records prompts, replies, arguments and results; `None` if tracing is not
+    /// configured. A span that was not sampled records nothing, so it gives `Some(false)`.
     pub fn traces_content(&self) -> Option<bool> {
         let open_span = self.0.as_ref()?;
         Some(open_span.factory.traces_content && open_span.context.span().is_recording())

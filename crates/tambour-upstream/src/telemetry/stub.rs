@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{TelemetryConfig, ToolCallInfo};
 use crate::origins::{ConfigError, ValueOrigins};
 
-/// Tracer stub.
+/// Handle stub.
 #[derive(Clone, Default)]
 pub struct TraceHandle(());
 
