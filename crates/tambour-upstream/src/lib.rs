@@ -1,9 +1,9 @@
 //! Sources of replies: model services and recordings, behind one interface.
 //!
-//! An [`Upstream`] opens an [`UpstreamReply`], whose items are text, reasoning, calls, usage and an end. Retries,
-//! timeouts, a circuit breaker, prices, metrics and traces are the same for all; quirks of a service stay in
-//! its folder, behind one trait. A dialect is the format in which a model writes a reply, such as the XML of
-//! `thinkingml`.
+//! An [`Upstream`] opens an [`UpstreamReply`], whose items are text, reasoning, calls, usage and an end.
+//! Retries, timeouts, a circuit breaker, prices, metrics and traces are the same for all; quirks of a service
+//! stay in its folder, behind one trait. A dialect is the format in which a model writes a reply, such as the
+//! XML of `thinkingml`.
 //!
 //! ```
 //! use tambour_upstream::{Message, ModelRequest, ReplyItem, Timeouts, Upstream, UpstreamConfig};

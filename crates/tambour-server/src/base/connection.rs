@@ -82,6 +82,8 @@ pub(crate) async fn serve(
     builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(16 << 10);
     let socket = TokioIo::new(TrackedSocket { socket, connection: connection.clone(), drain: None });
     let mut http_connection = std::pin::pin!(builder.serve_connection(socket, service));
+    // A `SelfWoken` future is polled only after its own wake-up; without it, each read or write of the
+    // connection would poll these futures too.
     let mut cancelled = std::pin::pin!(SelfWoken::new(connection.cancel.cancelled()));
     tokio::select! {
         biased;

@@ -24,7 +24,7 @@ const MAX_QUEUED: usize = 256;
 pub(crate) struct CpuPool {
     /// A permit for each job that may run at once, of all owners.
     total_permits: Arc<Semaphore>,
-    /// Maximum number of running jobs of one owner.
+    /// Maximum number of jobs of one owner that run or wait in the common queue.
     max_owner_jobs: usize,
     queues: OwnerMap<OwnerQueue>,
 }

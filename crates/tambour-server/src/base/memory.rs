@@ -29,8 +29,8 @@ const BYTES_PER_BODY_BYTE: usize = 24;
 const MAX_COPIES: usize = 4;
 /// Number of copies that a running message keeps of each value that is not a string; strings are kept once.
 const KEPT_COPIES: usize = 3;
-/// Pools for requests being processed: the largest request that a pool takes, and the size of the pool, both
-/// in bytes.
+/// Pools for requests being processed: the most memory that a request of the pool may take, and the size of
+/// the pool, both in bytes.
 const WORK_POOLS: [(usize, usize); 3] = [(128 << 10, 64 << 20), (4 << 20, 96 << 20), (usize::MAX, 192 << 20)];
 /// Size of the pool for incoming bodies.
 const BODY_POOL_BYTES: usize = 128 << 20;

@@ -1,4 +1,4 @@
-//! Basic types and helpers for all other modules, of which none is used here.
+//! Basic types and helpers that the other modules use. Nothing here depends on another module of the server.
 
 pub(crate) mod connection;
 pub(crate) mod cpu_pool;

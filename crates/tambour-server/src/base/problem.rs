@@ -150,8 +150,8 @@ where
     fields.map(|fields| T::deserialize(Value::Object(fields)).map_err(D::Error::custom)).transpose()
 }
 
-/// Rewrites an error of the JSON parser in words of JSON instead of Rust types. Leaves out fields of our own
-/// types that clients may not send.
+/// Rewrites an error of the JSON parser in words of JSON instead of Rust types. Leaves out the names of
+/// internal fields, which clients may not send.
 fn plain_message(message: &str) -> String {
     let internal_fields = [", `named_model`", ", `as_response`", ", `in_place_of`"];
     explain_parse_error(

@@ -10,7 +10,7 @@ use tambour::options::Texts;
 /// Values of the settings; those without a value have their default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings {
-    /// Stored values by dotted name; also the number of changes, as `VERSION_NAME`.
+    /// Stored values by dotted name; also the number of changes, under `VERSION_NAME`.
     pub values: BTreeMap<String, Value>,
 }
 

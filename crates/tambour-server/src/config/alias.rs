@@ -1,4 +1,5 @@
-//! Aliases: model names for clients of other protocols, each with its upstream and settings.
+//! Aliases: model names for clients of foreign protocols (`/v1/…`, such as that of OpenAI), each with its
+//! upstream and settings. A Skein is a prompt made of blocks, written as YAML.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +14,8 @@ use super::{Config, ConfigError};
 use crate::base::settings::Settings;
 use crate::config::reading_defaults::{Contract, ReadingDefaults};
 
-/// Configuration of one alias.
+/// Configuration of one alias. Fields that the body of `POST /api/v1/messages` has too mean the same there,
+/// also when absent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -33,7 +35,7 @@ pub struct AliasConfig {
     /// System prompt before the client's messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// File of a Skein; the client's messages become its history.
+    /// File of a Skein, which becomes the prompt; the client's messages become its history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skein: Option<PathBuf>,
     /// Adds the dialect's format instructions to the prompt.

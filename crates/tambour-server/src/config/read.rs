@@ -17,7 +17,7 @@ impl Config {
     ///
     /// # Errors
     /// The file cannot be read or has an unknown field; a variable has an invalid value. An unknown variable
-    /// is in `unknown_variables`.
+    /// is not an error: it is listed in `unknown_variables`.
     pub fn load(
         file: Option<&Path>,
         environment: impl Iterator<Item = (String, String)>,

@@ -1,4 +1,5 @@
-//! Skeins of requests and aliases: parsing, and the structure that they require of a reply.
+//! Skeins (prompts made of blocks) of requests and aliases: parsing, and the structure of the reply that a
+//! Skein requires.
 
 use serde_json::{Value, json};
 use tambour::Options;

@@ -66,7 +66,7 @@ pub(super) struct McpHandler {
 const MAX_MESSAGE_OVERHEAD_BYTES: usize = 4 << 20;
 /// Maximum length of an error response in bytes.
 const MAX_ERROR_BYTES: usize = 4 << 10;
-/// Maximum number of concurrent requests over HTTP, enough for the running messages.
+/// Maximum number of concurrent requests to one server over HTTP; further ones wait.
 const MAX_CALLS: usize = 1000;
 /// Longest pause before an event stream is reopened.
 const MAX_REOPEN_PAUSE: Duration = Duration::from_secs(30);
@@ -186,7 +186,7 @@ fn spawn(command: &str, settings: &McpConfig) -> std::io::Result<Child> {
 
 /// Creates an HTTP client without redirects, which could leak the key.
 fn http_client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
-    // Fails if a provider is installed already, which is fine.
+    // Fails if a crypto provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client = reqwest::Client::builder();
     let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));

@@ -25,7 +25,7 @@ use crate::upstream::redact;
 /// Pause after the first failure. Also the shortest time between the starts of two attempts or two listings
 /// of the tools, and the longest wait for a connection to close.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Longest pause.
+/// Longest pause after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Time that a request waits for a server that was never reached.
 const REACH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -151,8 +151,8 @@ impl McpServer {
         self.shared.tools().is_some()
     }
 
-    /// Waits until an attempt to connect succeeds or fails, at most `REACH_TIMEOUT`, since a client's request
-    /// waits too. Returns `true` if the server is connected.
+    /// Waits until an attempt to connect succeeds or fails. Waits at most `REACH_TIMEOUT`, since the request
+    /// of a client waits meanwhile. Returns `true` if the server is connected.
     pub(super) async fn wait_connected(&self) -> bool {
         timeout(REACH_TIMEOUT, self.shared.wait_connection()).await.ok().flatten().is_some()
     }

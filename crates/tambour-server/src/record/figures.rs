@@ -20,9 +20,9 @@ pub(crate) struct ReplyEnd<'a> {
     pub(crate) findings: Option<&'a Value>,
 }
 
-/// Fields of a finding that the figures count.
+/// Fields of a finding that the figures need; it is counted if it has a `repair`.
 #[derive(Deserialize)]
-struct RepairedFinding<'a> {
+struct FindingFields<'a> {
     rule: &'a str,
     code: &'a str,
     repair: Option<&'a str>,
@@ -104,8 +104,7 @@ pub(crate) fn current_hour() -> String {
 fn repairs_by_rule(findings: Option<&Value>) -> Vec<RuleCount> {
     let mut counts: Vec<RuleCount> = Vec::new();
     for finding in findings.and_then(Value::as_array).into_iter().flatten() {
-        let Ok(RepairedFinding { rule, code, repair: Some(_) }) = RepairedFinding::deserialize(finding)
-        else {
+        let Ok(FindingFields { rule, code, repair: Some(_) }) = FindingFields::deserialize(finding) else {
             continue;
         };
         match counts.iter_mut().find(|rule_count| rule_count.rule == rule && rule_count.code == code) {

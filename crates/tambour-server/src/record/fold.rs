@@ -1,5 +1,6 @@
 //! Folds the log of a message, entry by entry, into its record. The log may still grow: a message that runs
-//! has a record too.
+//! has a record too. In a tool loop, a round is a reply that called tools, with their results; the record
+//! lists rounds as `turns`.
 
 use std::borrow::Cow;
 
@@ -216,8 +217,9 @@ impl LogFold {
         self.end_event.is_some()
     }
 
-    /// Returns the replies of a tool loop, each with the tool results sent after it, and its history text if
-    /// that differs from the reply. `last_history` is the history text of the last reply.
+    /// Returns the replies of a tool loop, each with its history text if that differs from the reply, and all
+    /// but the last with the tool results sent after them. `last_history` is the history text of the last
+    /// reply.
     fn round_records(&self, last_history: Option<Value>) -> Vec<Value> {
         let mut start = 0;
         let mut records: Vec<Value> = self

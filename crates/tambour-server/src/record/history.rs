@@ -122,19 +122,19 @@ pub(crate) fn history_replies(record: &Value) -> Vec<Message> {
         let text = reply.get("history").unwrap_or(&reply["reply"]).as_str()?;
         (!text.is_empty()).then(|| Message::new("assistant", text))
     };
-    // A record with several replies has them in `turns`; `told` is the text of tool results sent after a
-    // reply.
+    // A record with several replies, the rounds of a tool loop, has them in `turns`; `told` is the text of
+    // the tool results sent after a reply.
     let Some(reply_records) = record["turns"].as_array() else {
         return reply_message(record).into_iter().collect();
     };
-    let turn_messages = |reply_record: &Value| {
+    let round_messages = |reply_record: &Value| {
         let results = reply_record["told"].as_str().map(|results| Message::new("user", results));
         [reply_message(reply_record), results]
     };
-    reply_records.iter().flat_map(turn_messages).flatten().collect()
+    reply_records.iter().flat_map(round_messages).flatten().collect()
 }
 
-/// Messages that one turn adds to its conversation.
+/// Messages that one turn, a message of the user with its replies, adds to its conversation.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TurnMessages {
     /// Text of the user.

@@ -44,7 +44,8 @@ pub(crate) const READ_BYTES: usize = 1 << 20;
 /// Name of log entries for discarded attempts (P-034). Never sent to clients.
 pub(crate) const ATTEMPT_ENTRY: &str = "attempt";
 
-/// Name of log entries between two replies of a tool loop, with the tool results. Never sent to clients.
+/// Name of log entries between two replies of a tool loop, with the tool results that end a round. Never sent
+/// to clients.
 pub(crate) const ROUND_ENTRY: &str = "turn";
 
 /// Name of log entries for updates applied to the conversation's state, right after their event. Never sent
@@ -196,8 +197,8 @@ pub(crate) fn interrupted_failure() -> Failure {
     new_failure("interrupted", "the server stopped while the message was running", true)
 }
 
-/// Closes messages that were running when the server stopped: adds the missing events and one `error`.
-/// Deletes those among them that their clients asked not to store. Returns the number of closed messages.
+/// Closes messages, and turns of dialogues, that were running when the server stopped: adds the missing
+/// events and one `error`. Deletes those that their clients asked not to store. Returns the number found.
 ///
 /// # Errors
 /// The store failed, or an end could not be written.

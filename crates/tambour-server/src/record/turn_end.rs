@@ -7,7 +7,8 @@ use tambour::sequence::Sequencer;
 use super::{FinishError, READ_BYTES, push_event};
 use crate::store::{Batch, DialogueProgress, Lease, LogEntryKind, MessageOutcome, RunEnd, WriteOutcome};
 
-/// Builds the outcome of a turn: the size of its log in bytes, and the dialogue as the turn leaves it.
+/// Builds the outcome of a turn: the size of its log in bytes, and the dialogue as the turn leaves it (`None`
+/// if it stays as last stored).
 pub(crate) fn outcome(log_size: usize, progress: Option<DialogueProgress>) -> MessageOutcome {
     let progress = progress.map(Box::new);
     MessageOutcome { size: log_size as u64, summary: "{}".to_owned(), progress, ..MessageOutcome::default() }

@@ -62,7 +62,7 @@ pub(crate) struct Caller {
     pub(crate) limits: Arc<KeyLimits>,
     /// Cancelled when the key is removed.
     pub(crate) removal: CancellationToken,
-    /// Connection of the request.
+    /// Connection of the request, set after the key was checked.
     pub(crate) connection: Option<Arc<Connection>>,
     /// Parent of the tracing spans of the request.
     pub(crate) span: ParentSpan,
@@ -105,7 +105,8 @@ impl KeyRegistry {
         self.read_keys().is_empty()
     }
 
-    /// Returns `true` if the key of a caller still exists.
+    /// Returns `true` if the key of a caller still exists. While there is no key, only the caller without one
+    /// (`LOCAL_OWNER`) is admitted.
     pub(crate) fn is_admitted(&self, caller: &Caller) -> bool {
         let keys = self.read_keys();
         if keys.is_empty() {

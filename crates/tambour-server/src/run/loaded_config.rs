@@ -23,7 +23,7 @@ pub(crate) struct LoadedConfig {
     pub webhooks: WebhookClient,
     /// MCP servers, whose tools messages may use.
     pub mcp: McpServers,
-    /// Skeins of aliases, as JSON, by alias.
+    /// Skeins (prompts) of aliases, by alias; each is a JSON string of YAML.
     pub skeins: BTreeMap<String, Value>,
     /// Round-robin state of aliases that share their load.
     rotation: Rotation,
@@ -52,8 +52,9 @@ impl LoadedConfig {
     }
 
     /// Returns the aliases to try for an alias, in order, until one gives a usable reply. Aliases whose
-    /// upstreams keep failing come last, except that one whose pause is over comes first, as a probe. If
-    /// `alias` has a weight, the healthy aliases with weights take turns at coming first.
+    /// upstreams keep failing (open circuit breaker) come last, except that one whose open time is over comes
+    /// first, as a probe. If `alias` has a weight, the healthy aliases with weights take turns at coming
+    /// first.
     pub(crate) fn fallback_chain<'a>(&'a self, alias: &'a str, now: Instant) -> Vec<&'a str> {
         let mut chain = self.config.alias_chain(alias);
         if chain.len() < 2 {
@@ -72,7 +73,7 @@ impl LoadedConfig {
         } else {
             None
         };
-        // A failed upstream whose pause is over comes before all others, to probe it with this request.
+        // A failed upstream whose open time is over comes before all others, to probe it with this request.
         let may_probe =
             |name: &&str| upstream(name).is_some_and(|upstream| upstream.breaker().try_probe(now));
         let first = chain.iter().copied().find(may_probe).or(first);

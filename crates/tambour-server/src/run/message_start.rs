@@ -25,6 +25,7 @@ use tokio::sync::OwnedMutexGuard;
 pub(crate) struct StartRequest {
     /// Client and key of the request.
     pub(crate) caller: Caller,
+    /// Id of the HTTP request, for log lines and for the client.
     pub(crate) request_id: String,
     /// Id of an existing conversation of the owner; a new one is created when absent.
     pub(crate) conversation_id: Option<String>,
@@ -49,7 +50,8 @@ pub(crate) struct StartRequest {
     pub(crate) has_reader: bool,
     /// Time that the run continues without a reader; the server's default when absent.
     pub(crate) grace: Option<Duration>,
-    /// State of timed lore entries after this prompt, to store for the next message of the conversation.
+    /// State of timed lore entries (world info that stays for some messages) after this prompt, to store for
+    /// the next message of the conversation.
     pub(crate) timed_lore: Option<TimedEffects>,
     /// Id of the message that this one replaces, with the lock of its conversation.
     pub(crate) replaces: Option<(String, OwnedMutexGuard<()>)>,

@@ -23,7 +23,8 @@ pub(crate) struct KeyLimits {
     /// limit is reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tokens_per_day: Option<u64>,
-    /// The only aliases that the key may use, through the routes of other protocols (`/v1/…`) alone.
+    /// Aliases that the key may use. With this limit, the key may use no other model, and only the routes of
+    /// other protocols (`/v1/…`), whose requests name an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) aliases: Option<Vec<String>>,
 }

@@ -1,4 +1,5 @@
-//! Prompts from Skeins: a Skein from a request is combined with imported cards and lorebooks, and rendered.
+//! Prompts from Skeins: a Skein (a prompt made of blocks) from a request is combined with imported cards and
+//! lorebooks, and rendered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,8 @@ const MAX_IMPORT_BYTES: u64 = 64 << 20;
 /// Sources of a prompt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PromptSources {
-    /// Skein: a JSON object, or a string of YAML. Without one, the card or first lorebook is the Skein.
+    /// Skein: a JSON object, or a string of YAML. Without one, the card, or else the first lorebook, serves
+    /// as the Skein.
     pub(crate) skein: Option<Value>,
     /// Id of an imported card.
     pub(crate) card: Option<String>,
@@ -185,7 +187,7 @@ pub(crate) fn reparse_import(file: &str, bytes: &[u8]) -> Result<ImportedFile, P
     })
 }
 
-/// Problem: the owner has no such card or lorebook.
+/// Returns the problem of a request that names a card or lorebook which the owner does not have.
 pub(crate) fn missing_import(kind: ImportKind, id: &str) -> Problem {
     Problem::not_found(format!("there is no {} `{id}`", kind.db_name()))
 }

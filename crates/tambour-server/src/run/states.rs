@@ -44,6 +44,7 @@ pub(crate) async fn load_message_state(
     }
     let stored_state = if is_existing { engine.store.state(&row.conversation_id).await? } else { None };
     if let Some(stored_state) = &stored_state {
+        // Later reads of the state then apply fewer updates.
         engine.store.store_snapshot(&row.conversation_id, stored_state).await?;
     }
     let stored_state = stored_state.unwrap_or_default();

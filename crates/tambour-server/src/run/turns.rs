@@ -1,6 +1,6 @@
 //! Queues for exclusive access to a conversation or dialogue: its messages, turns and other changes run one
-//! at a time. Messages run in the order of the store: each waits, through its lease, for the earlier ones
-//! before it enters the queue.
+//! at a time. Messages run in the order in which they were stored: a message first waits until the earlier
+//! ones have ended (`Lease::wait_earlier_runs`), and enters the queue only then.
 
 use std::collections::HashMap;
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! Retention sweep: deletes expired messages and dialogues, and erases deleted data from the files.
+//! Retention sweep: deletes expired messages and dialogues, drops responses that are no longer kept for
+//! repeated requests, and erases deleted data from the files.
 
 use std::sync::Arc;
 use std::time::Duration;

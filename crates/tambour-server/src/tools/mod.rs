@@ -144,8 +144,8 @@ pub(crate) const MAX_DEFINITION_BYTES: usize = 256 << 10;
 /// Maximum length of a description in bytes.
 pub(crate) const MAX_DESCRIPTION_BYTES: usize = 2000;
 
-/// Prefix of the environment variables that may hold secrets of tools, so that no client can have another
-/// variable read.
+/// Prefix of the environment variables that may hold secrets of tools. Clients give the name of the variable,
+/// and must not make the server read any other one.
 pub(crate) const SECRET_ENV_PREFIX: &str = "TAMBOUR_TOOL_SECRET_";
 
 /// Tool that a message may call.

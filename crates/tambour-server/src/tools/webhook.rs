@@ -36,7 +36,7 @@ pub(crate) struct WebhookRequest<'a> {
 
 /// Maximum number of bytes read of an error response.
 const MAX_ERROR_BYTES: usize = 4 << 10;
-/// Maximum number of characters of an error response that the error of the call has.
+/// Maximum number of characters of an error response that are quoted in the error of the call.
 const MAX_ERROR_CHARS: usize = 500;
 
 impl WebhookClient {
@@ -114,7 +114,7 @@ impl WebhookClient {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        // Fails if a provider is installed already, which is fine.
+        // Fails if a crypto provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let result = reqwest::Client::builder()
             .no_proxy()

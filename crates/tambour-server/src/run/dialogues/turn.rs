@@ -90,7 +90,7 @@ struct RunningDialogue<'a> {
     dialogue: Dialogue,
     /// Record of the turn; absent if the turn continues an input that an older version of the server took.
     record: Option<TurnRecord>,
-    /// Number of the turn's notices that are in a record already.
+    /// Number of the turn's notices (information for the user) that are in a record already.
     recorded_notices: usize,
     /// Records not stored yet, in order.
     pending_records: Vec<RecordChange>,
@@ -109,7 +109,7 @@ struct CallOutcome {
     finish_reason: Option<FinishReason>,
     /// Token counts as the upstream reports them.
     usage: Value,
-    /// True if the service refused the schema, so that the call was made without it.
+    /// True if the request with the schema failed, so that it was sent again without the schema.
     schema_refused: bool,
     /// Milliseconds from the start of the call to the first text.
     first_text_ms: Option<u64>,

@@ -302,6 +302,7 @@ fn test_reply(record: &Value) -> Option<TestReply> {
     let mut reply = TestReply::from_text(record["raw"].as_str().unwrap_or_default());
     // `stop` is the default of tests.
     reply.finish_reason = finish_reason.filter(|reason| *reason != tambour::event::FinishReason::Stop);
+    // Matters only for an unreadable reply: delivered text keeps it from being requested again.
     reply.delivered = record["delivered"] == true && !record["unreadable"].is_null();
     Some(reply)
 }

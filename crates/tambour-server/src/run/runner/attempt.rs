@@ -24,17 +24,18 @@ use crate::upstream::{Content, Message, ModelRequest, NativeCall, ReplyItem, new
 pub(super) struct Attempt {
     pipeline: Pipeline,
     pub(super) gathered: EntryGatherer,
+    /// Part of the reply that is held back, so that the model can still be re-asked.
     hold: HoldMode,
     /// True if a part of the reply may be delivered before its end. Depends only on the content so far and on
     /// `hold`, never on timing: a re-ask must not depend on the pace of the model or of this server.
     pub(super) may_deliver: bool,
-    /// Token counts that the upstream reported, with its field names.
+    /// Token counts that the upstream reported, in the form of [`ReplyItem::Usage`].
     pub(super) usage: Option<Value>,
     /// Native calls, made outside the text.
     native_calls: Vec<NativeCall>,
     /// Bytes of reasoning that the reply may still have.
     reasoning_budget: usize,
-    /// True if the reply is checked against a schema at its end.
+    /// True if the reply, or the arguments of its calls, are checked against a schema at its end.
     has_schema: bool,
     /// True if state operations are checked against a schema as they arrive.
     checks_state_schema: bool,
@@ -83,7 +84,7 @@ pub(super) struct EntryGatherer {
     has_answer: bool,
     /// Judgement of the reply, from its events and findings so far.
     appraisal: ReplyAppraisal,
-    /// Raw reply so far, if the model may have to be shown it.
+    /// Raw reply so far, if the model may have to be shown it; otherwise empty.
     pub(super) raw: String,
     /// Findings, if the reply may be discarded.
     pub(super) findings: Option<Vec<Finding>>,

@@ -16,8 +16,8 @@ pub(super) struct BestReply {
 }
 
 impl BestReply {
-    /// Returns the better one of a reply that will be re-asked and the best before it; the earlier one if
-    /// they are equal. `None` if none has text.
+    /// Returns the better of a reply that will be re-asked and the best one before it; the earlier one if
+    /// both are equal. `None` if neither has text.
     pub(super) fn choose(
         attempt: Attempt,
         end: &InputEnd,

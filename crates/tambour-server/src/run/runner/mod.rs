@@ -72,6 +72,7 @@ pub(crate) struct UpstreamChoice {
     pub(crate) upstream: Arc<Upstream>,
     /// Request without the messages.
     pub(crate) request: ModelRequest,
+    /// Options for reading its reply.
     pub(crate) options: Options,
     /// System prompt.
     pub(crate) system: Option<String>,
@@ -283,6 +284,7 @@ async fn read_replies(
     let mut tool_loop = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(engine, run, offer, choice)));
     let is_existing = prompt.is_existing;
     // One future for all attempts of a reply, so that a grace time that began in one continues in the next.
+    // `SelfWoken`: polled only after its own wake-up, not at each chunk of the reply.
     let mut stop = std::pin::pin!(SelfWoken::new(wait_stop(engine, run)));
     let earlier_runs = log.lease.wait_earlier_runs();
     let preparation =
@@ -292,8 +294,8 @@ async fn read_replies(
         end = stop.as_mut() => Err(end),
         prepare_result = preparation => prepare_result,
     };
-    // `early_end` ends the message before the model is asked. `fallback_prompt` is what a fallback is asked
-    // with.
+    // `early_end` ends the message before the first model, or a fallback, is asked. `fallback_prompt` is the
+    // prompt for fallbacks; `None` if there are none.
     let (mut early_end, mut fallback_prompt, mut state) = match prepare_result {
         Ok((sent_prompt, messages, state)) => {
             log.append(record::prompt_entry(log.next_number(), &sent_prompt)).await?;
@@ -332,6 +334,7 @@ async fn read_replies(
         }
         let is_cancelled =
             run.live_run.cancel.is_cancelled() || end == InputEnd::Finished(FinishReason::Cancelled);
+        // After a reply that called tools, the message stays with its upstream.
         let needs_fallback = previous.is_none() && attempt.can_fall_back(&end) && !is_cancelled;
         if needs_fallback
             && let (Some(fallback), Some((sent_prompt, messages))) = (fallbacks.next(), &mut fallback_prompt)

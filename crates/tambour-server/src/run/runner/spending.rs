@@ -8,7 +8,7 @@ use crate::record::spending::UpstreamSpending;
 /// Tokens and cost of a message so far, in total and by upstream.
 #[derive(Debug, Default)]
 pub(crate) struct MessageSpending {
-    /// Token counts of all calls together, with the field names of the services.
+    /// Token counts of all calls together, in the form of `ReplyItem::Usage`.
     pub(crate) usage: Value,
     /// Spending by upstream; the last one produced the reply.
     pub(crate) calls: Vec<UpstreamSpending>,

@@ -173,8 +173,8 @@ impl<'a> ToolLoop<'a> {
         Some(new_failure("tool_loop", format!("the model repeats its tool calls: {repetition}"), false))
     }
 
-    /// Checks all calls, waits for confirmations, and runs the calls in order; after a failed call, the calls
-    /// behind it get errors instead. `Err` when the run must stop.
+    /// Checks all calls, waits for confirmations, and runs the calls in order; the calls after a failed one
+    /// get errors instead. `Err` when the run must stop.
     async fn check_and_run(
         &self,
         loaded_config: &LoadedConfig,
