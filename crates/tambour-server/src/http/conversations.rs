@@ -244,7 +244,8 @@ impl ConversationExport {
 
     /// Returns the line of the next message; `None` after the last one.
     async fn next_line(&mut self) -> Result<Option<String>, StoreError> {
-        // One row without its details, which are loaded below. A page has a row even if it may have 0 bytes.
+        // One row without its details, which are loaded below. A page has at least one row, even within 0
+        // bytes.
         let page = self.app.store.conversation_messages(&self.id, self.last_number, 1, 0).await?;
         let Some(row) = page.rows.into_iter().next() else { return Ok(None) };
         // Every message of a conversation has a number; a row without one would end the export.

@@ -311,8 +311,8 @@ pub(super) async fn trace(
     let call_json = |(number, record): (i64, String)| {
         let mut record: Value = serde_json::from_str(&record).unwrap_or_default();
         record["number"] = number.into();
-        // Only the last call of a running turn can be in progress; the server did not see the end of any
-        // other.
+        // Only the last call of a running turn can be in progress. Any other call recorded as running was
+        // interrupted: its end was never stored.
         if record["status"] == "running" && !(is_turn_running && last_number == Some(number)) {
             record["status"] = "interrupted".into();
             record["error"] = json!(dialogues::interrupted_call());
@@ -498,7 +498,7 @@ async fn drive_turn(
     if let Some(turn_claim) = &turn_claim {
         turn_claim.publish_run((row.clone(), live_run.clone()));
     }
-    // The receiver is gone if the client disconnected, or wants no stream.
+    // The receiver is gone if the client has disconnected, or if the turn is one of a dry run.
     let _ = start_sender.send((row, live_run.add_reader()));
     let mut turn_log = TurnLog::new(live_run.clone(), lease, &app.reading_defaults().options);
     let request = TurnRequest { input: Some(input), quota, claim: input_claim.as_ref() };

@@ -34,7 +34,8 @@ use crate::store::batch::BatchPosition;
 use crate::store::{Batch, LogState, MessageRow, RunKind, StoreError};
 use crate::upstream::new_failure;
 
-/// Approximate size in bytes of the frames built at once. More are built only when the client has read these.
+/// Approximate maximum size in bytes of the batches read from the log, and of the frames built at once. More
+/// frames are built only when the client has read these.
 const FRAME_BYTES: usize = 16 << 10;
 
 /// Reader of the log of one message or turn, for one client.
@@ -43,7 +44,7 @@ pub(super) struct EventReader {
     run_id: String,
     /// Writes entries as frames of the client's protocol.
     encoder: Box<dyn Encoder>,
-    /// Number of the last entry that was encoded or skipped.
+    /// Number of the last entry that was encoded or skipped. `end_with_error` continues the numbers.
     last_number: u64,
     /// Number of the last entry that the client has seen; frames of entries up to it are not sent.
     seen_number: u64,
@@ -53,7 +54,7 @@ pub(super) struct EventReader {
     batches: Option<BoxStream<'static, Result<Batch, StoreError>>>,
     /// Batch being sent.
     batch: Option<Arc<Batch>>,
-    /// Position within the batch.
+    /// Position in `batch` of the next entry; `None` at the beginning of the batch.
     position: Option<BatchPosition>,
     /// True between `thinking_start` and `thinking_end`, at this reader's position.
     is_in_thinking: bool,
@@ -79,7 +80,7 @@ pub(super) struct CursorQuery {
     /// Number of the last event that the client has seen.
     #[serde(default)]
     after: Option<String>,
-    /// Stream token; `keys::authenticate` has checked it.
+    /// Stream token, which `keys::authenticate` reads. Listed here so that it does not count as unknown.
     #[serde(default, rename = "token")]
     _token: Option<String>,
 }
@@ -137,7 +138,7 @@ pub(super) async fn follow_turn(
 /// Request for the events of a message or turn after a number.
 struct StreamRequest {
     caller: Caller,
-    /// Present while the run continues.
+    /// Present while the run continues, and for a moment after its end.
     live_run: Option<Arc<LiveRun>>,
     method: Method,
     /// Number of the last event that the client has seen; 0 if none.
@@ -146,7 +147,7 @@ struct StreamRequest {
 
 impl StreamRequest {
     /// Responds with the stream of the reader that `create_reader` builds from a reader guard and the number
-    /// of the last event seen; with 204 if nothing follows that number.
+    /// after which the stream resumes; with 204 if nothing follows.
     async fn respond(
         self,
         app: Arc<App>,
@@ -239,6 +240,7 @@ pub(super) fn open_stream(app: &App, caller: &Caller) -> Result<OpenStream, Prob
 pub(super) fn stream_response(app: Arc<App>, reader: EventReader, open_stream: OpenStream) -> Response {
     Metrics::increment(&app.metrics.streams);
     open_stream.watch(reader.reader_guard.as_ref().map(|reader_guard| reader_guard.live_run().clone()));
+    // A shorter interval would keep the stream busy with heartbeats.
     let heartbeat = Duration::from_millis(app.loaded_config().config.heartbeat_ms.max(10));
     let next_rare_event = wait_rare_event(open_stream.removal.clone(), heartbeat);
     // Boxed, so that the state is not moved at each step.
@@ -453,7 +455,7 @@ impl EventReader {
     async fn append_frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
         let mut position = self.position.unwrap_or_else(|| batch.first_position());
         while self.frames.len() < FRAME_BYTES && !self.encoder.is_over() {
-            // The stored position moves past an entry only when its frames are built. If the wait below is
+            // `self.position` moves past an entry only when its frames are built. If `fold_log` below is
             // cancelled, the entry is read again.
             self.position = Some(position);
             let Some(entry) = batch.next_entry(&mut position) else {

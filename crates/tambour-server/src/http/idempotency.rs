@@ -1,4 +1,5 @@
-//! `Idempotency-Key`: a request is processed once per owner, and its response is returned again for a day.
+//! `Idempotency-Key`: a request is processed once per owner, and its response is returned again for a day, or
+//! for as long as a token in it is valid.
 //!
 //! Handlers of messages and dialogue inputs read the key themselves ([`read_key`]). Other operations that
 //! create something are wrapped by [`process_once`]; the table of operations says which, and whether their
@@ -33,7 +34,7 @@ const MAX_IN_MEMORY: usize = 1000;
 pub(super) enum ResponseStorage {
     /// In the database, which survives a restart.
     Stored,
-    /// In memory only, since it contains a secret, for the lifetime of that secret.
+    /// In memory only, since it contains a secret, and for this time.
     Secret(Duration),
 }
 
@@ -41,7 +42,7 @@ pub(super) enum ResponseStorage {
 /// responses.
 pub(super) const SECRET_RESPONSE: ResponseStorage =
     ResponseStorage::Secret(Duration::from_secs(RETENTION_HOURS.unsigned_abs() * 3600));
-/// Storage of responses with a token of an event stream.
+/// Storage of responses with a token of an event stream: in memory, for as long as the token is valid.
 pub(super) const TOKEN_RESPONSE: ResponseStorage = ResponseStorage::Secret(TOKEN_LIFETIME);
 
 /// Responses kept in memory only.
@@ -77,11 +78,11 @@ pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-/// Claims a request for processing. Returns the claim, or the stored response if the request was processed
-/// before.
+/// Claims a request for processing. Returns the claim, or the stored response if a request with this key was
+/// processed before.
 ///
 /// # Errors
-/// The same request is in progress.
+/// A request with this key is in progress.
 pub(super) async fn claim(
     app: &AppState,
     key: RequestKey,
@@ -126,7 +127,7 @@ pub(super) async fn process_once(
     };
     let request = Request::from_parts(parts, Body::from(body));
     let task_app = app.clone();
-    // Completed even if the client disconnects: it will repeat the request and then needs this response.
+    // Completed even if the client disconnects: it may repeat the request and then needs this response.
     app.run_to_completion(async move {
         let response = next.run(request).await;
         let response = if response.status().is_success() {
@@ -211,7 +212,7 @@ impl MemoryResponses {
         responses.push_front(MemoryResponse { key, response, expires_at: Instant::now() + lifetime });
     }
 
-    /// Drops expired responses, and responses that name the id of something deleted.
+    /// Drops expired responses, and those that name `deleted_id`, the id of a deleted resource.
     pub(crate) fn drop_stale(&self, deleted_id: Option<&str>) {
         let now = Instant::now();
         let names_deleted = |entry: &MemoryResponse| {

@@ -1,5 +1,5 @@
-//! `POST /imports`: imports cards and lorebooks of other programs. Either all files of a request are imported
-//! or none.
+//! `POST /imports`: imports cards and lorebooks of other programs, and converts their presets. Either all
+//! files of a request are imported or none.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -164,7 +164,7 @@ fn json_file(file: NewFile) -> Result<ReceivedFile, Problem> {
 /// Parses all files, unless `is_abandoned` becomes true.
 ///
 /// # Errors
-/// Files are broken; the problem lists each of them.
+/// Files are broken, and the problem lists each of them; or `is_abandoned` became true.
 fn parse_files(files: Vec<ReceivedFile>, is_abandoned: &AtomicBool) -> Result<Vec<ParsedFile>, Problem> {
     let mut limits = ImportLimits::default();
     // The files of a request share the limits: patterns in equal parts, memory as each file uses it.

@@ -1,4 +1,5 @@
-//! HTTP interface: one file per resource. Handlers translate requests and delegate.
+//! HTTP interface: one file per resource, and files for what resources share (table of operations,
+//! middleware, OpenAPI description). Handlers translate requests and delegate.
 
 pub(crate) mod app;
 mod cards;

@@ -200,8 +200,8 @@ impl NewMessage {
     }
 }
 
-/// Dialects with their own notation for tool calls. With other dialects, tools are sent in the field of the
-/// model service's interface that is meant for them.
+/// Dialects with their own notation for tool calls, and `auto`, which may detect one. With other dialects, the
+/// tools are sent in the field for tools of the model service's request.
 const CALLING_DIALECTS: [&str; 2] = ["aiplan", "auto"];
 
 /// Dialect of dialogue rounds, whose defaults differ (S-050, S-054).
@@ -282,6 +282,7 @@ impl NewMessage {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
         })?;
         new_message.conversation_id = Some(row.conversation_id.clone());
+        // These fields concern only the response to the first request.
         (new_message.named_model, new_message.as_response, new_message.stream, new_message.wait) =
             (None, None, false, false);
         new_message.in_place_of = None;
@@ -378,7 +379,8 @@ impl NewMessage {
             && !contract_sets_hold
             && (self.max_reasks.is_some_and(|reasks| reasks > 0) || candidates.len() > 1)
         {
-            // The client sees nothing before the end, so the whole reply can be re-asked.
+            // The client sees nothing before the end, so a whole reply can be re-asked, or replaced by that of
+            // a fallback.
             candidates.iter_mut().for_each(|choice| choice.options.hold = HoldMode::All);
         }
         Ok(StartRequest {

@@ -59,7 +59,8 @@ pub(super) fn unknown_cursor(after: &str) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "unknown_cursor", detail).with("field", "after")
 }
 
-/// Extractor of a request's query. Unknown fields are refused by name, like unknown fields of a body.
+/// Extractor of a request's query. If `T` denies unknown fields, they are refused by name, like those of a
+/// body.
 pub(super) struct QueryParams<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParams<T> {

@@ -28,7 +28,7 @@ use crate::upstream::{Message, ModelRequest, ReplyItem, new_failure};
 const DEFAULT_TURNS: u32 = 30;
 /// Highest value of `max_turns`.
 const MAX_TURNS: u32 = 100;
-/// Maximum length in bytes of the role, and of all answers together (as JSON).
+/// Maximum length in bytes of the role (description of the user), and of all answers together (as JSON).
 const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Maximum number of tokens of an answer that a model invents.
 const ANSWER_TOKENS: u32 = 400;

@@ -1,5 +1,5 @@
-//! Repeated dialogue inputs, identified by `Idempotency-Key` or by `request_id` in the body: an input has one
-//! turn, however often it is sent.
+//! Repeated dialogue inputs, identified by `Idempotency-Key` or by `request_id` in the body: a dialogue takes
+//! an input once, however often it is sent.
 
 use axum::http::HeaderMap;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) struct EarlierResponse {
     pub(super) turn: Option<String>,
 }
 
-/// Returns the idempotency key of a request: the header, or the id in the body.
+/// Returns the idempotency key of a request: the header, otherwise `request_id` of the body.
 pub(super) fn idempotency_key(
     headers: &HeaderMap,
     request_id: Option<&str>,

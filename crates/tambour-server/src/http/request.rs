@@ -66,7 +66,7 @@ async fn to_problem_document(response: Response, max_request: usize) -> Response
     Problem::new(status, code, String::from_utf8_lossy(&body).trim()).into_response()
 }
 
-/// Problem: the request is longer than `max` bytes, the value of `setting`.
+/// Problem: the request is longer than `max` bytes, the value of the setting named `setting`.
 pub(super) fn too_large_problem(setting: &str, max: usize) -> Problem {
     let detail = format!("the request is longer than `{setting}`, {}", format_count(max, "byte"));
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)

@@ -1,5 +1,5 @@
 //! Reads request bodies completely before any handler runs, so that a slow client occupies only its
-//! connection.
+//! connection, and reserves memory for long bodies and for the values parsed from them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +97,7 @@ pub(super) async fn read_whole(
                 // The client has used up its time, so the connection does not wait for more of the body.
                 connection.skip_drain();
             }
-            // A part of the body stays unread, so the connection cannot be used again.
+            // A part of the body may be unread, so the connection cannot be used again.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             response
         }
@@ -122,8 +122,8 @@ async fn reserve_memory(
         weigh(bytes)
     };
     let max_bytes = memory::max_value_bytes(bytes.len(), max_request);
-    // State operations are weighed again one by one when they are parsed (`states`), so a heavy body is
-    // allowed.
+    // State operations are weighed again one by one when they are parsed (`states`), so a heavy body of them
+    // is allowed; at most `max_bytes` is reserved for it.
     if weight.bytes > max_bytes && !path.ends_with(OPERATIONS_SUFFIX) {
         return Err(too_heavy_problem(&weight, bytes, max_bytes));
     }

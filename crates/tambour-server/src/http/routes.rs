@@ -62,7 +62,7 @@ pub(super) enum ResponseContent {
 
 use ResponseContent::{Empty, Events, Json, Text, VersionedJson};
 
-/// Returns the optional item `with` of a row, which the macro writes as a list of none or one.
+/// Returns the optional `with` item of a row, which the macro passes as a list of at most one item.
 const fn optional_parameters(parameters: &[RowParameters]) -> Option<RowParameters> {
     match parameters {
         [parameters] => Some(*parameters),
@@ -70,7 +70,7 @@ const fn optional_parameters(parameters: &[RowParameters]) -> Option<RowParamete
     }
 }
 
-/// Returns the optional last item of a row, which the macro writes as a list of none or one.
+/// Returns the optional last item of a row, which the macro passes as a list of at most one item.
 const fn optional_storage(storage: &[ResponseStorage]) -> Option<ResponseStorage> {
     match storage {
         [storage] => Some(*storage),

@@ -38,7 +38,8 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         "type": ["string", "null"],
         "description": "text that stands for the reply in its conversation, if that is not the reply itself",
     });
-    // Reply of the model within a message that calls tools.
+    // One of several replies of a message whose tool calls the server runs. `told` is the text of the tool
+    // results sent after it.
     let tool_round =
         object_schema(&[("reply", text.clone()), ("history?", history.clone()), ("told?", text.clone())]);
     let attempt = object_schema(&[

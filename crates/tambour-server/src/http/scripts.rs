@@ -171,7 +171,7 @@ pub(super) async fn list(
     query.page_of(rows.collect()).map(Json)
 }
 
-/// `GET /api/v1/scripts/{id}`: the published version, or the requested one.
+/// `GET /api/v1/scripts/{id}`: the requested version, otherwise the published one, otherwise the latest.
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

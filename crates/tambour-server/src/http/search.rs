@@ -30,7 +30,7 @@ const MIN_ID_BYTES: usize = 8;
 /// Characters shown on either side of a match.
 const EXCERPT_CHARS: usize = 60;
 
-/// Searched texts of a message, parsed from its request or from its record.
+/// Searched texts of a message, parsed from the JSON of its request or of the summary of its outcome.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SearchedTexts {
@@ -61,7 +61,7 @@ pub(super) async fn search(
             let has_scanned_enough = conversations_searched >= MAX_CONVERSATIONS
                 || bytes_read >= MAX_SCAN_BYTES
                 || start_time.elapsed() >= MAX_SCAN_TIME;
-            // At least one conversation is scanned, so that the next request begins later.
+            // At least one conversation is scanned, so that `next` advances with every request.
             if hits.len() >= limit as usize || (has_scanned_enough && conversations_searched > 0) {
                 return Ok(search_page(RowPage { rows: hits, has_more: true }, after.as_deref()));
             }
@@ -151,7 +151,7 @@ fn find_in_message(row: &MessageRow, query: &str) -> Option<Value> {
 fn excerpt(text: &str, query: &str) -> Option<String> {
     let lowercase = text.to_lowercase();
     let match_start = lowercase.find(query)?;
-    // A letter may have another number of bytes in lower case, so characters are counted.
+    // A letter and its lower case may differ in bytes, so the place of the match is counted in characters.
     let chars_before = lowercase[..match_start].chars().count();
     let first_char = chars_before.saturating_sub(EXCERPT_CHARS);
     let length = query.chars().count() + 2 * EXCERPT_CHARS;

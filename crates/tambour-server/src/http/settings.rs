@@ -46,7 +46,7 @@ fn settings_json(app: &App) -> Value {
         "upstreams": upstreams,
         "default_upstream": config.default_upstream(),
         "limits": config.limits,
-        // The other fields, such as the hosts of webhooks, are for the operator only.
+        // The other settings of tools, such as the hosts of webhooks, are for the operator only.
         "tools": {"max_iterations": config.tools.max_iterations},
     })
 }

@@ -167,9 +167,11 @@ pub(super) struct HistoryQuery {
     limit: Option<u32>,
     /// Position of the last update of the previous page.
     after: Option<String>,
-    /// Id of the message or update before the difference; the initial state when absent.
+    /// Id of a message or update: the difference begins with the state after it; with the initial state when
+    /// absent.
     from: Option<String>,
-    /// Id of the message or update after the difference; the current state when absent.
+    /// Id of a message or update: the difference ends with the state after it; with the current state when
+    /// absent.
     to: Option<String>,
 }
 
@@ -321,7 +323,7 @@ pub(super) async fn apply_operations(
     let based_on = if_match::base_version(&headers)?;
     let NewOperations { operations, analysis, atomic, results: shown_results } = parse_body(&bytes)?;
     let BoundedOperations { operations: bounded_operations, count } = operations;
-    // Frees the body, which may be long and was parsed.
+    // Frees the body, which may be long and is no longer needed.
     drop(bytes);
     find_owned(&app, &caller, &id).await?;
     if analysis.len() > MAX_ANALYSIS_BYTES {

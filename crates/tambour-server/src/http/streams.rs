@@ -1,4 +1,5 @@
-//! Open event streams: counts them per owner, and closes those whose clients have stopped reading.
+//! Open event streams: counts them per owner, and closes those whose clients have stopped reading although
+//! the message has ended. A message may also be a dialogue turn.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,7 @@ struct OpenStreams {
     last_number: u64,
 }
 
-/// Stream that is closed when its client stops reading.
+/// Stream that is closed if its client stops reading after the message has ended.
 struct WatchedStream {
     connection: Arc<Connection>,
     /// Absent if the message had ended before the stream began.
@@ -38,6 +39,7 @@ struct WatchedStream {
 pub(crate) struct OpenStream {
     registry: Arc<StreamRegistry>,
     owner: String,
+    /// Number in the registry.
     number: u64,
     /// Connection of the client; absent if it is unknown, and then not watched.
     connection: Option<Arc<Connection>>,

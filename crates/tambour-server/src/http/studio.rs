@@ -22,7 +22,7 @@ struct StudioFiles;
 const INDEX_PAGE: &str = "index.html";
 /// Folder of files whose names change with their content, so that they may be cached forever.
 const HASHED_FOLDER: &str = "assets/";
-/// Placeholder in the page for the nonce of a response.
+/// Placeholder in the page for the nonce of a response, which marks the style elements that may apply.
 const NONCE_PLACEHOLDER: &str = "__CSP_NONCE__";
 
 /// Path prefixes that are never pages of the studio.
@@ -50,7 +50,8 @@ fn respond(find: FindFile, method: &Method, path: &str, headers: &HeaderMap) -> 
         return missing_page();
     }
     let name = path.trim_start_matches('/');
-    // Compressed files (`.gz`) are sent only in place of the file that they compress.
+    // Not sent as files: the page, which needs a nonce; hidden files; and compressed files (`.gz`), which are
+    // sent only in place of the file that they compress.
     let is_hidden = name.split('/').any(|part| part.starts_with('.'));
     if name != INDEX_PAGE
         && !is_hidden
@@ -65,7 +66,8 @@ fn respond(find: FindFile, method: &Method, path: &str, headers: &HeaderMap) -> 
     page_response(find).unwrap_or_else(missing_page)
 }
 
-/// Returns the page with a fresh nonce. Every response has its own, so it must not be cached.
+/// Returns the page with a fresh nonce, or `None` if the studio was not built. A cache must not reuse the
+/// page, since every response has another nonce.
 fn page_response(find: FindFile) -> Option<Response> {
     let index = find(INDEX_PAGE)?;
     let nonce = Uuid::new_v4().simple().to_string();
@@ -80,8 +82,9 @@ fn page_response(find: FindFile) -> Option<Response> {
     Some(response)
 }
 
-/// Builds the Content-Security-Policy: resources come from this server only. Style attributes are allowed,
-/// since replies may colour their text and such attributes load nothing.
+/// Builds the Content-Security-Policy: resources come from this server or from the page itself (`data:`,
+/// `blob:`). Style attributes are allowed, since replies may colour their text and such attributes load
+/// nothing from elsewhere.
 fn content_policy(nonce: &str) -> String {
     [
         "default-src 'none'",

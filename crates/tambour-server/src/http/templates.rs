@@ -30,8 +30,8 @@ pub(crate) struct NewTemplate {
     text: String,
 }
 
-/// Describes a template: hash, text, and variables of both layers (`{name}` for the script, `{%name%}` for
-/// the system).
+/// Describes a template: hash, text, and variables, separately for the two kinds of placeholders: `{name}`
+/// (`script`) and `{%name%}` (`system`).
 fn template_json(template: &LayeredTemplate) -> Value {
     json!({
         "hash": template.hash(),

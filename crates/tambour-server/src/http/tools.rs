@@ -177,7 +177,7 @@ fn invalid_field(field: &str, detail: impl Into<String>) -> Problem {
     Problem::invalid("invalid_field", detail).with("field", field)
 }
 
-/// Checks the name of a tool, which `field` contains.
+/// Checks the name of a tool. `field` is the field of the request that has it.
 fn check_name(name: &str, field: &str) -> Result<(), Problem> {
     if is_tool_name(name) {
         return Ok(());

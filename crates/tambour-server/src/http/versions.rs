@@ -54,10 +54,10 @@ impl DraftQuery {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VersionPair {
-    /// The version before `to` when absent.
+    /// Number of the older version; the version before `to` when absent.
     #[serde(default)]
     from: Option<u32>,
-    /// The latest version when absent.
+    /// Number of the newer version; the latest one when absent.
     #[serde(default)]
     to: Option<u32>,
 }
@@ -66,7 +66,7 @@ pub(super) struct VersionPair {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VersionQuery {
-    /// The published version when absent.
+    /// Number of the version; the published one when absent, and of a script without one the latest.
     #[serde(default)]
     pub(super) version: Option<u32>,
 }
@@ -320,7 +320,8 @@ async fn diff_versions(
     let from = match pair.from {
         Some(from) => from,
         None => {
-            // Not `to - 1`: the numbers of replaced autosaves are missing.
+            // Not `to - 1`: the numbers of replaced autosaves are missing. The first version is compared with
+            // itself.
             let versions = app.store.versions((owner, kind), id).await?;
             versions.iter().map(|version| version.version).find(|version| *version < to).unwrap_or(to)
         }

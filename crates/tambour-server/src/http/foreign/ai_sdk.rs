@@ -44,7 +44,7 @@ pub(in crate::http) async fn chat(
             foreign_request.set("messages", messages.concat());
         }
         (_, Some(message)) => {
-            // Only the new message is sent; the server knows the earlier ones of the chat.
+            // The client sends only the new message; the server knows the earlier ones of the chat.
             let converted = chat_messages(&message);
             let texts = converted.iter().filter_map(|message| message["content"].as_str());
             foreign_request.set("text", texts.collect::<Vec<_>>().join("\n\n"));
@@ -140,7 +140,7 @@ fn chat_messages(message: &Value) -> Vec<Value> {
                 let result_text = match part["state"].as_str() {
                     Some("output-available") => part["output"].to_string(),
                     Some("output-error") => part["errorText"].as_str().unwrap_or("failed").to_owned(),
-                    // A call without a result cannot be sent back.
+                    // Services refuse a call without a result, so it is left out.
                     _ => continue,
                 };
                 let Some(name) = name else { continue };

@@ -1,4 +1,4 @@
-//! Anthropic Messages: `POST /v1/messages`.
+//! Anthropic Messages: `POST /v1/messages`, and counting the tokens of a request.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Routes of other protocols. A request becomes an ordinary message; an encoder writes the message's log as
-//! the response.
+//! Routes of other protocols: those of OpenAI and Anthropic, of the AI SDK and AG-UI. A request becomes an
+//! ordinary message; an encoder writes the message's log as the response.
 
 pub(super) mod ag_ui;
 pub(super) mod ai_sdk;
@@ -98,8 +98,8 @@ impl ForeignRequest {
         let (mut fields, mut fallbacks, mut alias_field_names) = (Map::new(), Vec::new(), Vec::new());
         if let Some(alias) = loaded_config.config.aliases.get(&model) {
             fields = alias.message_fields();
-            // The first alias of the chain is asked first. Weights or failing upstreams may put a fallback
-            // there.
+            // The first alias of the chain is asked first. Because of weights or failing upstreams it may be a
+            // fallback, whose fields then replace those of `model`.
             let chain = loaded_config.fallback_chain(&model, Instant::now());
             fallbacks.extend(chain.iter().map(|name| fallback_fields(&loaded_config.config.aliases[*name])));
             if !fallbacks.is_empty() {
@@ -281,8 +281,8 @@ impl ForeignRequest {
             .filter(|name| tambour_fields.contains_key(*name))
             .cloned()
             .collect();
-        // The setting `legacy` must not apply, since an encoder reads the events of the log. They include
-        // extension events in any case; the encoder decides which of them the client sees.
+        // The protocol `legacy` of the settings must not apply, since an encoder reads the events of the log.
+        // The log has extension events in any case; the encoder decides which of them the client sees.
         self.set("output_protocol", "jsonseq_v1");
         self.set("named_model", self.model.clone());
         self.set(if wants_stream { "stream" } else { "wait" }, true);
@@ -297,8 +297,8 @@ impl ForeignRequest {
             let mut fields = self.fields.clone();
             replace_fallback_fields(&mut fields, fallback);
             let mut new_message = build_message(fields)?;
-            // Not every dialect has instructions. A fallback is asked without them if need be; the model that
-            // is asked first must have them.
+            // Not every dialect has instructions. A fallback is then asked without them; for the model asked
+            // first, their absence is an error.
             new_message.instructions &=
                 dialect::find_dialect(&new_message.dialect).is_ok_and(|entry| entry.prompt.is_some());
             Ok::<_, Problem>(new_message)
@@ -354,7 +354,8 @@ pub(super) async fn run_message(
         message_start::start_message(app, start_request).await?;
     schedule_deletion(app, &new_message, reader_guard.as_ref());
     if let Some(reader_guard) = &reader_guard {
-        // If the client disconnects meanwhile, the guard is dropped, which ends the message.
+        // If the client disconnects meanwhile, the guard is dropped. Without a reader the message ends, at
+        // once (`ends_with_client`) or after `grace_ms`.
         reader_guard.live_run().wait_over().await;
     }
     let folded = fold_message(app, &row.id).await?;
@@ -414,8 +415,9 @@ pub(super) fn describe_message(row: &MessageRow) -> StreamContext {
     }
 }
 
-/// Builds the response of a message that failed, for a client that waited for the whole reply. Clients retry
-/// retryable errors by themselves, so the failure of a reply that was paid for is never marked as retryable.
+/// Builds the response of a message that failed, for a client that waited for the whole reply. Clients repeat
+/// a request by themselves if its failure is marked as retryable. Only rate limits, unreachable services and
+/// interruptions are marked, since other failures may follow a whole reply that was paid for.
 pub(super) fn failure_response(failure: &Failure, body: &Value) -> Response {
     // A status of the model service is passed on if it blames the request. Others, such as those about the
     // service's key or account, concern the operator.

@@ -11,7 +11,7 @@ use crate::base::problem::Problem;
 use crate::http::app::App;
 use crate::http::keys::Caller;
 
-/// `GET /v1/models`: aliases, then each upstream with its default model.
+/// `GET /v1/models`: aliases, then each upstream with its default model, as far as the key may use them.
 pub(in crate::http) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

@@ -40,6 +40,7 @@ pub(in crate::http) async fn create(
 ) -> Result<Response, Problem> {
     let (mut new_message, wants_stream) = parse_request(&app, &caller, parse_body(&bytes)?).await?;
     if wants_stream {
+        // The stream begins with the first event.
         let seen_count = 0;
         let encoder =
             |context| Box::new(responses::ResponsesEncoder::new(context, seen_count)) as Box<dyn Encoder>;

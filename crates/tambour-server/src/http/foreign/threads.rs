@@ -15,7 +15,8 @@ use crate::store::ConversationRow;
 /// Maximum length in bytes of a client's name for a conversation.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Ids of the running messages of conversations that clients name, by the id of the conversation.
+/// Ids of the running messages of chats of the AI SDK, by the id of the conversation. Threads of AG-UI are
+/// not registered, since that protocol has no requests for a running message.
 #[derive(Default)]
 pub(crate) struct RunningThreads(Mutex<HashMap<String, String>>);
 

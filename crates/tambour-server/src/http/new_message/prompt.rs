@@ -1,4 +1,6 @@
-//! Prompt of a new message: the messages or text of the request or a rendered Skein, and the system prompt.
+//! Prompt of a new message: the messages or text of the request or a rendered Skein (a prompt of blocks), and
+//! the system prompt. Timed lore consists of lore entries that stay active or inactive for a number of
+//! messages; its state passes from turn to turn.
 
 use std::sync::Arc;
 

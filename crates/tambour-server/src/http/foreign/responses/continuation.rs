@@ -1,4 +1,4 @@
-//! Requests that continue an earlier response: its prompt and output become the beginning of the new prompt.
+//! Requests that continue an earlier response: the model gets its prompt and output before the new input.
 
 use std::collections::HashSet;
 
@@ -23,10 +23,10 @@ pub(super) async fn prompt_messages(app: &App, row: &MessageRow) -> Result<Vec<M
         .await?)
 }
 
-/// Continues the response of `row` with new messages. If the response is the last one of its conversation and
-/// all messages are texts of the user, they continue the conversation. Otherwise, such as with results of
-/// calls or after an earlier response, the request gets a complete prompt: that of the response, its output,
-/// and the new messages.
+/// Continues the response of `row` with new messages. If the response has no calls and is the last one of its
+/// conversation, and all new messages are texts of the user, they become the next text of the conversation.
+/// Otherwise, such as with results of calls, the request gets a complete prompt: that of the response, its
+/// output, and the new messages.
 pub(super) async fn continue_response(
     app: &App,
     row: &MessageRow,
@@ -50,8 +50,8 @@ pub(super) async fn continue_response(
     let mut prompt: Vec<Value> =
         prompt_messages(app, row).await?.iter().map(|message| json!(message)).collect();
     if folded.calls.is_empty() || !folded.results.is_empty() {
-        // No calls, or calls that the server ran, since the log has results: they are part of the history of
-        // the reply.
+        // There are no calls, or the server ran them, since the log has results: calls and results are then
+        // among the messages that the reply left in the history.
         let (_, record) = record::stored_record(app, row).await?;
         prompt.extend(history::history_replies(&record).iter().map(|message| json!(message)));
     } else {

@@ -74,11 +74,11 @@ fn join_assistant_text(role: &Value, content: Value) -> Value {
 }
 
 /// Converts messages to input items. Their ids are built from a prefix for their type, their number, and
-/// `response`, the id of the response.
-pub(super) fn messages_to_items(messages: &[Message], response: &str) -> Vec<Value> {
+/// `message_id`, the id of the message that the response belongs to.
+pub(super) fn messages_to_items(messages: &[Message], message_id: &str) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     let mut add = |id_prefix: &str, mut item: Value| {
-        item["id"] = format!("{id_prefix}_in{}_{response}", items.len()).into();
+        item["id"] = format!("{id_prefix}_in{}_{message_id}", items.len()).into();
         item["status"] = "completed".into();
         items.push(item);
     };
