@@ -143,6 +143,7 @@ pub(super) async fn check(
     .await
 }
 
+/// Checks a reply. `contract_name` is a dialect, or `events` if the reply is the transcript of a stream.
 fn check_reply(contract_name: Option<&str>, reply: &str, options: &Options) -> Result<Value, Problem> {
     let contract = VerdictContract::from_name(contract_name.unwrap_or("auto"))
         .map_err(|error| Problem::invalid("unknown_contract", error.to_string()))?;

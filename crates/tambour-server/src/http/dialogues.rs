@@ -441,8 +441,8 @@ pub(super) async fn run_turn(
     turn_task.await.unwrap_or_else(|_| Err(Problem::internal()))
 }
 
-/// Returns the response to an earlier, equal input with the key. `stream_events` selects the events if the
-/// client wants a stream; otherwise the stored response is returned. `None` if there is no such input, if its
+/// Returns the response to an earlier, equal input with the key: the stored result of its turn or, if the
+/// client wants a stream, the events that `stream_events` selects. `None` if there is no such input, if its
 /// turn is not over or was deleted, or if repeating the input asks the model again.
 async fn respond_repeated(
     app: &Arc<App>,

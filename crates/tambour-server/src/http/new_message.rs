@@ -200,8 +200,8 @@ impl NewMessage {
     }
 }
 
-/// Dialects with their own notation for tool calls, and `auto`, which may detect one. With other dialects, the
-/// tools are sent in the field for tools of the model service's request.
+/// Dialects with their own notation for tool calls, and `auto`, which may detect one. With other dialects,
+/// the tools are sent in the field for tools of the model service's request.
 const CALLING_DIALECTS: [&str; 2] = ["aiplan", "auto"];
 
 /// Dialect of dialogue rounds, whose defaults differ (S-050, S-054).
@@ -379,8 +379,8 @@ impl NewMessage {
             && !contract_sets_hold
             && (self.max_reasks.is_some_and(|reasks| reasks > 0) || candidates.len() > 1)
         {
-            // The client sees nothing before the end, so a whole reply can be re-asked, or replaced by that of
-            // a fallback.
+            // The client sees nothing before the end, so a whole reply can be re-asked, or replaced by that
+            // of a fallback.
             candidates.iter_mut().for_each(|choice| choice.options.hold = HoldMode::All);
         }
         Ok(StartRequest {

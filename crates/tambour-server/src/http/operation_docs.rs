@@ -160,7 +160,7 @@ pub(super) const PATH_CODES: Codes = &["not_found"];
 pub(super) const ADMIN_CODES: Codes = &["forbidden"];
 pub(super) const STREAM_CODES: Codes = &["too_many_streams", "server_full", "damaged"];
 pub(super) const SCHEMA_CODES: Codes = &["invalid_schema", "schema_limit", "schema_too_complex"];
-/// For work that may take long and waits for the CPU pool.
+/// For operations whose work may take long and waits for the CPU pool.
 pub(super) const POOL_CODES: Codes = &["too_many_running"];
 /// For operations that start a message.
 pub(super) const MESSAGE_CODES: Codes = &[

@@ -84,7 +84,8 @@ pub(super) async fn read_whole(
                 Ok(hold) => caller.memory = hold,
                 Err(problem) => return problem.into_response(),
             }
-            // Keeps the memory reserved until the handler has responded, even if the handler drops `caller`.
+            // Keeps the memory reserved until the handler has responded, even if the handler drops `caller`,
+            // unless it releases the memory earlier (`MemoryHold::release`).
             let _hold = caller.memory.clone();
             parts.extensions.insert(caller);
             next.run(Request::from_parts(parts, Body::from(bytes))).await

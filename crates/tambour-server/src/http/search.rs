@@ -34,8 +34,11 @@ const EXCERPT_CHARS: usize = 60;
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SearchedTexts {
+    /// Text of the request.
     text: Option<String>,
+    /// Messages of the request.
     messages: Vec<Message>,
+    /// Answer in the summary.
     answer: Option<String>,
 }
 

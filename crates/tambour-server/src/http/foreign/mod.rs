@@ -98,8 +98,8 @@ impl ForeignRequest {
         let (mut fields, mut fallbacks, mut alias_field_names) = (Map::new(), Vec::new(), Vec::new());
         if let Some(alias) = loaded_config.config.aliases.get(&model) {
             fields = alias.message_fields();
-            // The first alias of the chain is asked first. Because of weights or failing upstreams it may be a
-            // fallback, whose fields then replace those of `model`.
+            // The first alias of the chain is asked first. Because of weights or failing upstreams it may be
+            // a fallback, whose fields then replace those of `model`.
             let chain = loaded_config.fallback_chain(&model, Instant::now());
             fallbacks.extend(chain.iter().map(|name| fallback_fields(&loaded_config.config.aliases[*name])));
             if !fallbacks.is_empty() {

@@ -1,4 +1,4 @@
-//! Available models: `GET /v1/models`.
+//! Available models: listing them, and showing one (`GET /v1/models`).
 
 use std::sync::Arc;
 
