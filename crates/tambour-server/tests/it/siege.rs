@@ -282,6 +282,8 @@ async fn besiege(process: &ServerProcess, requests: Vec<HostileRequest>) {
         "{time_alone:?} alone; {times_beside:?} beside, with {running} under way at the end; {peak} KiB"
     );
     assert!(running > 0, "the siege was over before the chats were");
+    // Other tests may have become busier meanwhile.
+    let time_alone = time_alone.max(first_text_times(process, &mut 0).await[CHATS / 2]);
     let max_time = MAX_FIRST_TEXT.max(time_alone * TIMES_ALONE);
     assert!(
         times_beside[CHATS * 2 / 3 - 1] < max_time,
