@@ -29,8 +29,6 @@ export async function openBrowser(): Promise<Browser> {
   if (executablePath === undefined) throw new Error("Chromium is missing: install it, or name it with CHROMIUM");
   // The sandbox of Chromium does not work for root.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  const scriptFlags = process.env["BROWSER_JS_FLAGS"];
-  if (scriptFlags !== undefined) args.push(`--js-flags=${scriptFlags}`);
   return chromium.launch({ executablePath, args });
 }
 
