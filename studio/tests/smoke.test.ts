@@ -64,12 +64,17 @@ test("every page is reached by the navigation", async () => {
   });
 });
 
-test("language and theme are chosen, and stay", async () => {
+test("language and theme are chosen, hold in other tabs, and stay", async () => {
   await withPage(browser, studio, {}, async (page) => {
+    const otherTab = await page.context().newPage();
+    await otherTab.goto("/settings");
+    await otherTab.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
     await page.goto("/scripts");
     await page.getByText("中文").click();
     await page.getByRole("heading", { level: 1, name: "脚本" }).waitFor();
     await page.getByText("深色").click();
+    await otherTab.getByRole("heading", { level: 1, name: "设置" }).waitFor();
+    await otherTab.locator('html[lang="zh"][data-theme="dark"]').waitFor();
     await page.reload();
     await page.getByRole("heading", { level: 1, name: "脚本" }).waitFor();
     assert.equal(await page.locator("html").getAttribute("data-theme"), "dark");

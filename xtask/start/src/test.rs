@@ -16,8 +16,7 @@ use anyhow::Context;
 use crate::steps::{ParallelStep, TestSteps};
 use crate::{cargo_command, need, repository_root, studio, tools_command};
 
-/// Iterations of each seeded fuzz test unless `FUZZ_ITERATIONS` says otherwise; about a quarter of
-/// a minute on two cores.
+/// Iterations of each seeded fuzz test unless `FUZZ_ITERATIONS` says otherwise.
 const FUZZ_ITERATIONS: &str = "2500";
 
 /// Longest time of the earlier steps after which coverage is still measured, so that everything stays under

@@ -11,10 +11,9 @@ use crate::structure::ExpectedStructure;
 /// Options for reading Filament.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FilamentOptions {
-    /// Expected structure of replies, if one is configured (F-200).
+    /// Expected structure of replies, if one is configured (F-200) or follows from the active protocols
+    /// (F-007).
     pub(super) structure: Option<ExpectedStructure>,
-    /// Ids of the active protocols (F-007), if configured; `structure` was made from them.
-    pub(super) protocols: Option<Vec<String>>,
     /// Set if a thinking head is inserted only for a mandatory thought (F-201).
     pub(super) is_head_mandatory_only: bool,
     /// Set if all operations of a block are applied or none (F-113).
@@ -59,10 +58,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             if let Some(warning) = warnings.first() {
                 return Err(Error::invalid(warning.message.clone()));
             }
-            options.update_section(|filament: &mut FilamentOptions| {
-                filament.structure = Some(expected);
-                filament.protocols = Some(ids);
-            });
+            options.update_section(|filament: &mut FilamentOptions| filament.structure = Some(expected));
             Ok(())
         }),
     },
