@@ -9,7 +9,7 @@ use tambour::limits::Limits;
 use tambour::options::Language;
 use tambour::texts::format_count;
 use tambour_prompt::dialogue::check::check_all;
-use tambour_prompt::script::{Script, ScriptProblem, load_in};
+use tambour_prompt::script::{Script, ScriptProblem, load_with_language};
 use tambour_prompt::template::TemplateFiles;
 
 use crate::{CommandOutcome, input, output};
@@ -123,7 +123,7 @@ pub(crate) fn read_script(
     let name = input::display_name(Some(path));
     let text =
         String::from_utf8(input::read_raw(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
-    let result = load_in(&text, &Limits::default(), language);
+    let result = load_with_language(&text, &Limits::default(), language);
     let mut script = result.script.clone();
     let problems = check_all(result, templates, language);
     if problems.iter().any(ScriptProblem::is_error) {

@@ -56,6 +56,8 @@ mod metrics;
 mod ollama;
 mod openai;
 pub mod origins;
+#[doc(hidden)]
+pub mod polled_when_woken;
 mod price;
 mod proxy;
 mod redact;
@@ -63,8 +65,6 @@ mod replay;
 mod retry;
 #[doc(hidden)]
 pub mod secrets;
-#[doc(hidden)]
-pub mod self_woken;
 mod service;
 mod stream;
 pub mod telemetry;

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::decode::ResponseDecoder;
 use super::kind::ServiceKind;
 use super::{ModelRequest, ReplyItem, Timeouts, new_failure};
-use crate::self_woken::SelfWoken;
+use crate::polled_when_woken::PolledWhenWoken;
 
 /// Bytes of the response allowed per byte of the limit of the reply: in a frame, a few letters of text are
 /// surrounded by hundreds of bytes of JSON.
@@ -32,7 +32,7 @@ pub(super) struct HttpReply {
     /// Time at which the whole reply must be complete.
     deadline: Instant,
     /// Timer of the next timeout. Reset only when it fires, not at each chunk.
-    timer: SelfWoken<Sleep>,
+    timer: PolledWhenWoken<Sleep>,
     decoder: ResponseDecoder,
     /// Maximum length of the reply in bytes.
     limit: usize,
@@ -65,7 +65,7 @@ impl HttpReply {
             last_data: now,
             last_content: now,
             deadline: request_time + timeouts.total(),
-            timer: SelfWoken::new(sleep_until(first_byte_deadline)),
+            timer: PolledWhenWoken::new(sleep_until(first_byte_deadline)),
             decoder: ResponseDecoder::new(kind, &request.message_id),
             limit: request.max_reply_bytes.unwrap_or_else(|| Limits::default().input),
             received_bytes: 0,
@@ -90,7 +90,7 @@ impl HttpReply {
                     if let Some(end) = self.timeout_end(now) {
                         return items.push(end);
                     }
-                    self.timer = SelfWoken::new(sleep_until(self.next_timeout()));
+                    self.timer = PolledWhenWoken::new(sleep_until(self.next_timeout()));
                     continue;
                 }
             };
@@ -103,7 +103,7 @@ impl HttpReply {
                     self.check_limits(&chunk, items);
                     if !self.has_begun {
                         self.has_begun = true;
-                        self.timer = SelfWoken::new(sleep_until(self.next_timeout()));
+                        self.timer = PolledWhenWoken::new(sleep_until(self.next_timeout()));
                     }
                     // An upstream that always has bytes keeps the timer from being polled.
                     if items.is_empty()

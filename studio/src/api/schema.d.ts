@@ -2047,7 +2047,10 @@ export interface components {
                 round: number;
                 /** @description True if the action ends. */
                 should_exit: boolean;
-                /** @description Criteria of understanding that are not met; empty if all are (R-58, R-67). */
+                /**
+                 * @description Names of the conditions that are not met: `should_exit` and the criteria of understanding (R-58, R-67).
+                 *     Empty if all are.
+                 */
                 unmet: string[];
             };
             /** @constant */
@@ -2641,7 +2644,7 @@ export interface components {
             test: string;
             /**
              * Format: int32
-             * @description Version of the script; the published one when absent.
+             * @description Version of the script; when absent the published one, or the latest if none is published.
              */
             version?: number | null;
         };

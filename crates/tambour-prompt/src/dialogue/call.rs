@@ -7,7 +7,7 @@ use super::fit;
 use super::machine::DialogueEnv;
 use super::messages;
 use super::reader::ReplyReader;
-use super::state::{ActionStage, Dialogue, HistoryMessage, RunningAction};
+use super::state::{AwaitedInput, Dialogue, HistoryMessage, RunningAction};
 use crate::script::{AnswerForm, AnswerKind, ScriptAction, ScriptActionKind};
 use crate::template::{self, FillWarning, LayeredTemplate, localized_id, script_values, system_values};
 use tambour::dialect;
@@ -123,8 +123,8 @@ pub(super) fn build_call(
     running_action: &RunningAction,
     env: &DialogueEnv<'_>,
 ) -> Result<ModelCall, Failure> {
-    let (attempt, reason) = match &running_action.stage {
-        ActionStage::Model { attempt, because: reason } => (*attempt, reason.as_deref()),
+    let (attempt, reason) = match &running_action.awaited_input {
+        AwaitedInput::Model { attempt, because: reason } => (*attempt, reason.as_deref()),
         _ => (0, None),
     };
     let variables = dialogue.scopes.visible();

@@ -13,7 +13,7 @@ use super::hooks::{HookContext, HookProposal};
 use super::messages;
 use super::reader::{ModelReply, ReplyContent};
 use super::state::{
-    ActionIndex, ActionStage, Dialogue, DialogueEnd, HistoryMessage, PartialTurn, VariableScopes,
+    ActionIndex, AwaitedInput, Dialogue, DialogueEnd, HistoryMessage, PartialTurn, VariableScopes,
     initial_values,
 };
 use super::turn::{DialoguePosition, DialogueTurn, ReplyEffect};
@@ -110,8 +110,8 @@ impl Dialogue {
         text: Option<&str>,
         env: &DialogueEnv<'_>,
     ) -> std::result::Result<(), InputRefusal> {
-        if let Some(ActionStage::Client { call_id, .. }) =
-            self.running.as_ref().map(|running_action| &running_action.stage)
+        if let Some(AwaitedInput::Client { call_id, .. }) =
+            self.running.as_ref().map(|running_action| &running_action.awaited_input)
         {
             return Err(InputRefusal::AnswerExpected { call_id: call_id.clone() });
         }
@@ -120,7 +120,8 @@ impl Dialogue {
         if self.over.is_some() {
             return Ok(());
         }
-        let is_repeated = matches!(self.stage(), Some(ActionStage::Model { .. } | ActionStage::Retry));
+        let is_repeated =
+            matches!(self.awaited_input(), Some(AwaitedInput::Model { .. } | AwaitedInput::Retry));
         if let Some(text) = text {
             // The new text takes the place of the user's last message, which was not answered.
             if is_repeated && self.history.last().is_some_and(|message| message.role == USER) {
@@ -129,8 +130,8 @@ impl Dialogue {
             self.push_history(USER, text);
         }
         if let Some(running_action) = &mut self.running {
-            running_action.replied |= running_action.spoken;
-            if running_action.stage == ActionStage::Acknowledgement {
+            running_action.replied |= running_action.has_first_message;
+            if running_action.awaited_input == AwaitedInput::Acknowledgement {
                 self.end_acknowledged(env);
             } else {
                 self.request_model(env);
@@ -149,8 +150,8 @@ impl Dialogue {
         value: Value,
         env: &DialogueEnv<'_>,
     ) -> std::result::Result<(), InputRefusal> {
-        let pending_id = match self.stage() {
-            Some(ActionStage::Client { call_id, .. }) => Some(call_id.as_str()),
+        let pending_id = match self.awaited_input() {
+            Some(AwaitedInput::Client { call_id, .. }) => Some(call_id.as_str()),
             _ => None,
         };
         let client = match self.current_action(env.script).map(|action| &action.kind) {
@@ -180,11 +181,11 @@ impl Dialogue {
                 return DialogueRequest::User { continues: self.turn.continues };
             }
             let Some(running_action) = &mut self.running else { continue };
-            match &mut running_action.stage {
-                ActionStage::User | ActionStage::Retry | ActionStage::Acknowledgement => {
+            match &mut running_action.awaited_input {
+                AwaitedInput::User | AwaitedInput::Retry | AwaitedInput::Acknowledgement => {
                     return DialogueRequest::User { continues: false };
                 }
-                ActionStage::Client { call_id, told: was_told } => {
+                AwaitedInput::Client { call_id, told: was_told } => {
                     let call_id = call_id.clone();
                     if std::mem::replace(was_told, true) {
                         return DialogueRequest::Answer { call_id };
@@ -193,7 +194,7 @@ impl Dialogue {
                         return DialogueRequest::Event(Box::new(event));
                     }
                 }
-                ActionStage::Model { .. } => {
+                AwaitedInput::Model { .. } => {
                     let running_action = running_action.clone();
                     let Some(action) = self.current_action(env.script) else {
                         self.running = None;
@@ -216,15 +217,15 @@ impl Dialogue {
     /// requested again (S-054), unless the user has seen some of it or no attempt is left. A reply without a
     /// message answers no round, not even after the last attempt.
     pub fn reply(&mut self, call: &ModelCall, reply: &ModelReply, env: &DialogueEnv<'_>) -> ReplyEffect {
-        let (Some(ActionStage::Model { attempt, .. }), Some(action)) =
-            (self.stage(), self.current_action(env.script))
+        let (Some(AwaitedInput::Model { attempt, .. }), Some(action)) =
+            (self.awaited_input(), self.current_action(env.script))
         else {
             return ReplyEffect::default();
         };
         let attempt = *attempt;
         if reply.unreadable_reason.is_some() && !reply.is_delivered && attempt < env.settings.max_reasks {
             let reason = reply.unreadable_reason.clone();
-            self.set_stage(ActionStage::Model { attempt: attempt + 1, because: reason });
+            self.await_input(AwaitedInput::Model { attempt: attempt + 1, because: reason });
             return ReplyEffect { asked_again: true, ..ReplyEffect::default() };
         }
         let language = env.settings.texts.language;
@@ -266,13 +267,13 @@ impl Dialogue {
     /// used, or the template is missing. The round does not count, and the next input repeats the request
     /// (S-065). Ignored if no call is pending.
     pub fn fail(&mut self, failure: Failure, env: &DialogueEnv<'_>) {
-        if !matches!(self.stage(), Some(ActionStage::Model { .. })) {
+        if !matches!(self.awaited_input(), Some(AwaitedInput::Model { .. })) {
             return;
         }
         if let Some(action) = self.current_action(env.script) {
             self.record_turn(None, action, None);
         }
-        self.set_stage(ActionStage::Retry);
+        self.await_input(AwaitedInput::Retry);
         self.turn.error = Some(failure);
     }
 
@@ -324,13 +325,13 @@ impl Dialogue {
         current.or_else(|| actions.last()).map(|(_, phase, step, action)| position_of(phase, step, action))
     }
 
-    fn stage(&self) -> Option<&ActionStage> {
-        self.running.as_ref().map(|running_action| &running_action.stage)
+    fn awaited_input(&self) -> Option<&AwaitedInput> {
+        self.running.as_ref().map(|running_action| &running_action.awaited_input)
     }
 
-    fn set_stage(&mut self, stage: ActionStage) {
+    fn await_input(&mut self, awaited_input: AwaitedInput) {
         if let Some(running_action) = &mut self.running {
-            running_action.stage = stage;
+            running_action.awaited_input = awaited_input;
         }
     }
 
@@ -344,7 +345,7 @@ impl Dialogue {
             self.record_turn(None, action, None);
         }
         // The action ends without a model call; the next message belongs to another turn.
-        self.turn.spoken = true;
+        self.turn.needs_new_turn = true;
         let continues = true;
         self.end_action(continues);
     }

@@ -61,17 +61,19 @@ pub(super) struct RunningAction {
     /// Number of answered rounds (S-060).
     pub(super) round: u32,
     /// True once its first message was sent.
-    pub(super) spoken: bool,
+    #[serde(rename = "spoken")]
+    pub(super) has_first_message: bool,
     /// True once the user has replied to that message (S-081).
     pub(super) replied: bool,
-    /// Stage of the action, by the input that it waits for.
-    pub(super) stage: ActionStage,
+    /// Input that the action waits for.
+    #[serde(rename = "stage")]
+    pub(super) awaited_input: AwaitedInput,
 }
 
-/// Stage of an action, by the input that it waits for.
+/// Input that an action waits for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ActionStage {
+pub(super) enum AwaitedInput {
     /// The model's reply.
     Model {
         /// Number of earlier attempts in this round.
@@ -110,7 +112,8 @@ pub(super) struct PartialTurn {
     pub(super) message: Option<String>,
     /// True if the next message belongs to another turn, because this one has its message, or because its
     /// input acknowledged an action.
-    pub(super) spoken: bool,
+    #[serde(rename = "spoken")]
+    pub(super) needs_new_turn: bool,
     /// Data about the action of the turn.
     pub(super) metadata: Option<TurnMetadata>,
     /// True if the dialogue continues without a message of the user.
@@ -144,11 +147,11 @@ impl Dialogue {
     /// Returns the status.
     #[must_use]
     pub fn status(&self) -> DialogueStatus {
-        match (&self.over, self.running.as_ref().map(|running_action| &running_action.stage)) {
+        match (&self.over, self.running.as_ref().map(|running_action| &running_action.awaited_input)) {
             (Some(DialogueEnd::Completed), _) => DialogueStatus::Completed,
             (Some(DialogueEnd::Failed(_)), _) => DialogueStatus::Failed,
-            (None, Some(ActionStage::Acknowledgement)) => DialogueStatus::AwaitingAck,
-            (None, Some(ActionStage::Client { .. })) => DialogueStatus::AwaitingAnswer,
+            (None, Some(AwaitedInput::Acknowledgement)) => DialogueStatus::AwaitingAck,
+            (None, Some(AwaitedInput::Client { .. })) => DialogueStatus::AwaitingAnswer,
             (None, _) => DialogueStatus::Active,
         }
     }
@@ -157,7 +160,10 @@ impl Dialogue {
     #[must_use]
     pub fn needs_retry(&self) -> bool {
         self.over.is_none()
-            && self.running.as_ref().is_some_and(|running_action| running_action.stage == ActionStage::Retry)
+            && self
+                .running
+                .as_ref()
+                .is_some_and(|running_action| running_action.awaited_input == AwaitedInput::Retry)
     }
 
     /// Returns all visible variables.

@@ -100,7 +100,7 @@ impl Budget {
     }
 
     /// Deducts `bytes` before the caller allocates them; returns false if too few are left.
-    pub(super) fn allocate(&self, bytes: u64) -> bool {
+    pub(super) fn charge_bytes(&self, bytes: u64) -> bool {
         subtract(&self.0.bytes, bytes)
     }
 
@@ -159,22 +159,22 @@ pub(super) fn charge(state: &State<'_, '_>, values: u64, bytes: u64) -> Result<(
 /// Charges for a value of `bytes` bytes before the caller creates it: its memory, and the steps to write it.
 /// A value of at most [`SHORT_BYTES`] is free. Callers pass a multiple of a text's bytes if its buffer grows
 /// by doubling or the text is copied.
-pub(super) fn allocate(state: &State<'_, '_>, bytes: u64) -> Result<(), Error> {
+pub(super) fn charge_bytes(state: &State<'_, '_>, bytes: u64) -> Result<(), Error> {
     // The step of the instruction that creates a short value covers it.
     if bytes <= SHORT_BYTES {
         return Ok(());
     }
     charge(state, 0, bytes)?;
     match PromptScope::find(state) {
-        Some(scope) if !scope.budget.allocate(bytes) => Err(memory_error()),
+        Some(scope) if !scope.budget.charge_bytes(bytes) => Err(memory_error()),
         _ => Ok(()),
     }
 }
 
 /// Charges for a list of `items` items before the caller creates it.
-pub(super) fn allocate_slots(state: &State<'_, '_>, items: usize) -> Result<(), Error> {
+pub(super) fn charge_slots(state: &State<'_, '_>, items: usize) -> Result<(), Error> {
     charge(state, items as u64, 0)?;
-    allocate(state, (items as u64).saturating_mul(SLOT_BYTES))
+    charge_bytes(state, (items as u64).saturating_mul(SLOT_BYTES))
 }
 
 /// Returns the error of a rendering that the stop callback ended.
@@ -345,7 +345,7 @@ pub(super) fn print_charged<'v>(state: &State<'_, '_>, value: &'v Value) -> Resu
     if is_container(value) {
         // Printing builds a JSON tree first, then its text.
         let weight = weigh(state, value)?;
-        allocate(state, weight.values.saturating_mul(SLOT_BYTES).saturating_add(weight.printed_bytes()))?;
+        charge_bytes(state, weight.values.saturating_mul(SLOT_BYTES).saturating_add(weight.printed_bytes()))?;
     }
     text::to_text(value)
 }
@@ -356,7 +356,7 @@ pub(super) fn print_charged<'v>(state: &State<'_, '_>, value: &'v Value) -> Resu
 /// Same as [`weigh`].
 pub(super) fn to_json_charged(state: &State<'_, '_>, value: &Value) -> Result<serde_json::Value, Error> {
     let weight = weigh(state, value)?;
-    allocate(state, weight.values.saturating_mul(SLOT_BYTES).saturating_add(weight.bytes))?;
+    charge_bytes(state, weight.values.saturating_mul(SLOT_BYTES).saturating_add(weight.bytes))?;
     text::to_json(value)
 }
 
@@ -368,7 +368,7 @@ pub(super) fn charge_json(state: &State<'_, '_>, value: &serde_json::Value) -> R
 /// Like [`charge_json`], for a copy whose numbers of values and of bytes of text are known.
 pub(super) fn charge_copy(state: &State<'_, '_>, (values, bytes): (u64, u64)) -> Result<(), Error> {
     charge(state, values, bytes)?;
-    allocate(state, values.saturating_mul(SLOT_BYTES).saturating_add(bytes))
+    charge_bytes(state, values.saturating_mul(SLOT_BYTES).saturating_add(bytes))
 }
 
 /// Returns the number of values in `value`, including itself, and the bytes of its texts.

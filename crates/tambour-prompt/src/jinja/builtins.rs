@@ -5,7 +5,7 @@
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, filters, functions, tests};
 
-use super::budget::{self, ValueWeight, allocate, allocate_slots, charge, weigh, weigh_keys};
+use super::budget::{self, ValueWeight, charge, charge_bytes, charge_slots, weigh, weigh_keys};
 use super::operators::{self, assert_defined};
 
 /// Cost charged before a filter runs.
@@ -185,7 +185,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
             let args = args.into_values();
             let weight = weigh_all(state, &args)?;
             if args.iter().any(|arg| arg.as_object().is_some()) {
-                allocate(state, weight.printed_bytes().saturating_mul(2))?;
+                charge_bytes(state, weight.printed_bytes().saturating_mul(2))?;
             }
             builtin.call(state, &args).map(|value| value.is_true())
         });
@@ -227,7 +227,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
         env.add_function(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
             for arg in args.iter().filter(|arg| arg.as_object().is_some()) {
-                allocate_slots(state, count_items(state, arg)?.saturating_mul(2))?;
+                charge_slots(state, count_items(state, arg)?.saturating_mul(2))?;
                 weigh_keys(state, arg)?;
             }
             builtin.call(state, &args)
@@ -259,12 +259,12 @@ fn run_filter(
         FilterCost::Text(times) => {
             if let Some(text) = args.first().and_then(Value::as_str) {
                 charge(state, 0, text.len() as u64)?;
-                allocate(state, (text.len() as u64).saturating_mul(times))?;
+                charge_bytes(state, (text.len() as u64).saturating_mul(times))?;
             }
         }
         FilterCost::Items => {
             let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
-            allocate_slots(state, items)?;
+            charge_slots(state, items)?;
         }
         FilterCost::Sorted => {
             let weight = weigh_all(state, args)?;
@@ -276,14 +276,14 @@ fn run_filter(
             charge(state, weight.values.saturating_mul(rounds), weight.bytes.saturating_mul(rounds))?;
             charge(state, 0, (items as u64).saturating_mul(path_bytes))?;
             let slots_per_item = 2 + usize::try_from(attribute_count).unwrap_or(usize::MAX);
-            allocate_slots(state, items.saturating_mul(slots_per_item))?;
-            allocate(state, weight.bytes.saturating_mul(1 + attribute_count))?;
+            charge_slots(state, items.saturating_mul(slots_per_item))?;
+            charge_bytes(state, weight.bytes.saturating_mul(1 + attribute_count))?;
         }
         FilterCost::Printed(count_bytes) => {
             let weight = weigh_all(state, args)?;
             let printed_bytes = count_bytes(state, args, weight)?;
             charge(state, 0, printed_bytes)?;
-            allocate(state, printed_bytes.saturating_mul(2))?;
+            charge_bytes(state, printed_bytes.saturating_mul(2))?;
         }
         FilterCost::Custom(charge_filter) => charge_filter(state, args)?,
     }
@@ -303,7 +303,7 @@ fn materialize(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     if !is_lazy {
         return Ok(value);
     }
-    allocate_slots(state, value.len().unwrap_or(0))?;
+    charge_slots(state, value.len().unwrap_or(0))?;
     if value.kind() == ValueKind::Map {
         weigh_keys(state, &value)?;
         let pairs = value.as_object().and_then(|object| object.try_iter_pairs());
@@ -368,7 +368,7 @@ fn text_argument(args: &[Value], at: usize) -> &str {
 fn charge_trim(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let (text, chars) = (text_argument(args, 0), text_argument(args, 1));
     charge(state, 0, (text.len() as u64).saturating_mul(chars.len() as u64 / 8 + 1))?;
-    allocate(state, (text.len() as u64).saturating_mul(2).saturating_add(4 * chars.len() as u64))
+    charge_bytes(state, (text.len() as u64).saturating_mul(2).saturating_add(4 * chars.len() as u64))
 }
 
 /// Charges for `replace`, whose result may be longer than the text.
@@ -377,7 +377,7 @@ fn charge_replace(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     charge(state, 1, (text.len() as u64).saturating_mul(2))?;
     let matches = if to.len() > from.len() { text.matches(from).count() as u64 } else { 0 };
     let grown_len = matches.saturating_mul(to.len() as u64).saturating_add(text.len() as u64);
-    allocate(state, grown_len.saturating_mul(3))
+    charge_bytes(state, grown_len.saturating_mul(3))
 }
 
 /// Charges for `split` and `lines`: each piece is a separate text.
@@ -389,8 +389,8 @@ fn charge_split(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
         // Splitting at all white space is an upper bound for the lines.
         None => text.split(char::is_whitespace).count(),
     };
-    allocate_slots(state, piece_count)?;
-    allocate(state, (text.len() as u64).saturating_mul(3))
+    charge_slots(state, piece_count)?;
+    charge_bytes(state, (text.len() as u64).saturating_mul(3))
 }
 
 /// Charges for `indent`.
@@ -399,14 +399,14 @@ fn charge_indent(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     charge(state, 1, text.len() as u64)?;
     let width = find_argument(args, 1, "width").and_then(|width| width.as_usize()).unwrap_or(4) as u64;
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64 + 1;
-    allocate(state, width.saturating_mul(lines).saturating_add(text.len() as u64).saturating_mul(3))
+    charge_bytes(state, width.saturating_mul(lines).saturating_add(text.len() as u64).saturating_mul(3))
 }
 
 /// Charges for `last`, which collects the items of anything but a plain list.
 fn charge_last(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     match args.first() {
         Some(first) if first.as_object().is_some() && first.downcast_object_ref::<Vec<Value>>().is_none() => {
-            allocate_slots(state, first.len().unwrap_or(0))
+            charge_slots(state, first.len().unwrap_or(0))
         }
         _ => Ok(()),
     }
@@ -419,20 +419,20 @@ fn charge_batch(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     // The engine reserves at most 1024 slots for a batch ahead of time. With a third argument it fills the
     // last batch.
     let batch_slots = if args.len() > 2 { size } else { size.min(1_024) };
-    allocate_slots(state, items.saturating_mul(2).saturating_add(batch_slots).saturating_add(1))
+    charge_slots(state, items.saturating_mul(2).saturating_add(batch_slots).saturating_add(1))
 }
 
 /// Charges for `slice`.
 fn charge_slice(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
     let slices = find_argument(args, 1, "count").and_then(|size| size.as_usize()).unwrap_or(0);
-    allocate_slots(state, items.saturating_mul(2).saturating_add(slices.saturating_mul(3)))
+    charge_slots(state, items.saturating_mul(2).saturating_add(slices.saturating_mul(3)))
 }
 
 /// Charges for filters that read an attribute of each item.
 fn charge_by_attribute(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
-    allocate_slots(state, items)?;
+    charge_slots(state, items)?;
     charge(state, 0, (items as u64).saturating_mul(attribute_cost(args).1))?;
     let keyword_argument = args
         .last()
@@ -457,7 +457,7 @@ fn charge_combined(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     for arg in args {
         items = items.saturating_add(count_items(state, arg)?.saturating_mul(2));
     }
-    allocate_slots(state, items)
+    charge_slots(state, items)
 }
 
 /// Returns an upper bound for the output bytes of a `printf` format.
@@ -514,7 +514,7 @@ fn length(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
 /// Implements `items`: the pairs of a map.
 fn items(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     assert_defined(state, value)?;
-    allocate_slots(state, count_items(state, value)?.saturating_mul(3))?;
+    charge_slots(state, count_items(state, value)?.saturating_mul(3))?;
     materialize(state, filters::items(value)?)
 }
 

@@ -4,7 +4,7 @@
 use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 
-use super::budget::{self, SHORT_BYTES, allocate, allocate_slots, charge};
+use super::budget::{self, SHORT_BYTES, charge, charge_bytes, charge_slots};
 use super::builtins::{self, TESTS, charged_filter};
 use super::dates;
 use super::scope::PromptScope;
@@ -114,7 +114,7 @@ fn format_time(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Va
     }
     let locale = scope.context.locale;
     // Upper bound: each letter of a pattern may expand to the name of a month.
-    allocate(state, (pattern.len() as u64).saturating_mul(40))?;
+    charge_bytes(state, (pattern.len() as u64).saturating_mul(40))?;
     if let Some(time_object) = value.downcast_object_ref::<TimeObject>() {
         return Ok(Value::from(dates::format(&time_object.0, pattern, locale)));
     }
@@ -177,11 +177,11 @@ fn to_yaml(
     let weight = budget::weigh(state, value)?;
     let json = budget::to_json_charged(state, value)?;
     // An upper bound: YAML indents by two spaces a level, and may break a text at every character.
-    allocate(state, weight.indented_bytes(4).saturating_mul(2))?;
+    charge_bytes(state, weight.indented_bytes(4).saturating_mul(2))?;
     let indent = " ".repeat(indent.unwrap_or(0).min(1000));
     let text = yaml::print(&json);
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64;
-    allocate(
+    charge_bytes(
         state,
         lines.saturating_mul(indent.len() as u64).saturating_add(text.len() as u64).saturating_mul(2),
     )?;
@@ -200,7 +200,7 @@ fn format_examples(state: &State<'_, '_>, value: &Value) -> Result<Value, Error>
     let starts = memchr::memchr_iter(b'<', value_text.as_bytes()).count() as u64 + 1;
     let separators = starts.saturating_mul(separator.len() as u64 + 64);
     // Copies of the text in lower case, in blocks and joined, with room for buffers that grow by doubling.
-    allocate(
+    charge_bytes(
         state,
         (value_text.len() as u64).saturating_mul(5).saturating_add(separators.saturating_mul(2)),
     )?;
@@ -224,7 +224,7 @@ fn filter_not_muted(state: &State<'_, '_>, value: &Value) -> Result<Value, Error
         return Ok(value.clone());
     }
     let is_unmuted = |member: &Value| member.get_attr("muted").is_ok_and(|muted| !muted.is_true());
-    allocate_slots(state, value.len().unwrap_or(0))?;
+    charge_slots(state, value.len().unwrap_or(0))?;
     match value.downcast_object_ref::<GroupObject>() {
         Some(group) => {
             let members: Vec<Value> =
@@ -303,7 +303,7 @@ fn join_printed(
         let length = (item.len() + separator.len()) as u64;
         pending_bytes += length;
         if pending_bytes > SHORT_BYTES {
-            allocate(state, SHORT_BYTES + 2 * std::mem::take(&mut pending_bytes))?;
+            charge_bytes(state, SHORT_BYTES + 2 * std::mem::take(&mut pending_bytes))?;
         }
         if at > 0 {
             out.push_str(&separator);

@@ -7,7 +7,7 @@
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
-use super::budget::{SLOT_BYTES, allocate, charge, memory_error, stopped_error};
+use super::budget::{SLOT_BYTES, charge, charge_bytes, memory_error, stopped_error};
 use super::scope::PromptScope;
 use super::text::check_key;
 use super::{operators, values};
@@ -21,7 +21,7 @@ const MAX_SET_DEPTH: usize = 64;
 /// The value is nested too deeply, has more parts than the budget allows, or has a list or map as a key.
 pub(super) fn flatten(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     match value.as_str() {
-        Some(text) => allocate(state, text.len() as u64)?,
+        Some(text) => charge_bytes(state, text.len() as u64)?,
         // Numbers and other plain values need no copy.
         None if value.as_object().is_none() => {}
         None => return flatten_level(state, PromptScope::find(state).as_deref(), value, MAX_SET_DEPTH),
@@ -84,7 +84,7 @@ fn flatten_level(
 fn charge_part(state: &State<'_, '_>, scope: Option<&PromptScope>) -> Result<(), Error> {
     state.consume_fuel(1)?;
     match scope {
-        Some(scope) if !scope.budget.allocate(SLOT_BYTES) => Err(memory_error()),
+        Some(scope) if !scope.budget.charge_bytes(SLOT_BYTES) => Err(memory_error()),
         Some(scope) if !scope.budget.may_continue(1) => Err(stopped_error()),
         _ => Ok(()),
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use minijinja::value::{Kwargs, Object, ObjectRepr, Value};
 use minijinja::{Environment, Error, ErrorKind, State};
 
-use super::budget::{self, SHORT_BYTES, allocate, allocate_slots, charge};
+use super::budget::{self, SHORT_BYTES, charge, charge_bytes, charge_slots};
 use super::scope::PromptScope;
 use super::values::{TimeObject, is_missing};
 use super::{chance, dates, flatten, marks, tavern, variable_keys};
@@ -80,7 +80,7 @@ static FUNCTION_TABLE: &[TemplateFunction] = &[
         let mut joined = String::new();
         for at in 0..call.args.len() {
             let text = call.text_argument(at)?;
-            allocate(call.state, 2 * text.len() as u64)?;
+            charge_bytes(call.state, 2 * text.len() as u64)?;
             joined.push_str(&text);
         }
         Ok(Value::from(joined))
@@ -91,7 +91,7 @@ static FUNCTION_TABLE: &[TemplateFunction] = &[
             let value = call.argument(at + 1);
             // The captured output of a block was not charged as a value.
             if let Some(text) = value.as_str() {
-                allocate(call.state, text.len() as u64)?;
+                charge_bytes(call.state, text.len() as u64)?;
             }
             call.scope.set_local(&call.text_argument(at)?, value);
         }
@@ -171,7 +171,7 @@ impl FunctionCall<'_, '_, '_> {
             Some(value) => {
                 let text = budget::print_charged(self.state, value)?;
                 // The text is copied and searched.
-                allocate(self.state, text.len() as u64)?;
+                charge_bytes(self.state, text.len() as u64)?;
                 Ok(text.into_owned())
             }
             None => {
@@ -194,11 +194,11 @@ impl FunctionCall<'_, '_, '_> {
                     && single_value.try_iter().is_ok() =>
             {
                 let items = single_value.len().unwrap_or(0);
-                allocate_slots(self.state, items)?;
+                charge_slots(self.state, items)?;
                 Ok(single_value.try_iter()?.collect())
             }
             args => {
-                allocate_slots(self.state, args.len())?;
+                charge_slots(self.state, args.len())?;
                 Ok(args.to_vec())
             }
         }
@@ -269,7 +269,7 @@ fn call_outlet(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
         }
         let entry = call.scope.render_field(&label, &Arc::from(crate::print::print(entry)));
         let entry = budget::print_charged(call.state, &entry)?;
-        allocate(call.state, 2 * entry.len() as u64)?;
+        charge_bytes(call.state, 2 * entry.len() as u64)?;
         if at > 0 {
             joined.push('\n');
         }
@@ -288,7 +288,7 @@ fn call_time(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     let pattern = if call.args.is_empty() { "LT".to_owned() } else { call.text_argument(0)? };
     let Some(now) = &call.scope.context.now else { return Ok(Value::from("")) };
     // Upper bound: each letter of a pattern may expand to the name of a month.
-    allocate(call.state, (pattern.len() as u64).saturating_mul(40))?;
+    charge_bytes(call.state, (pattern.len() as u64).saturating_mul(40))?;
     Ok(Value::from(dates::format(now, &pattern, call.scope.context.locale)))
 }
 
@@ -337,7 +337,7 @@ fn call_format(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
                 // doubles its capacity, and `SHORT_BYTES` more for a remainder that is not charged at the
                 // end.
                 if pending_bytes > SHORT_BYTES {
-                    allocate(call.state, SHORT_BYTES + 2 * std::mem::take(&mut pending_bytes))?;
+                    charge_bytes(call.state, SHORT_BYTES + 2 * std::mem::take(&mut pending_bytes))?;
                 }
                 out.push_str(&text);
             }

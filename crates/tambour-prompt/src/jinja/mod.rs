@@ -297,7 +297,7 @@ impl Engine {
         // The charge covers the compiled code, the source and the rewritten source, which all stay in memory.
         let part_count = rewritten_source.part_count as u64;
         let size = part_count * PART_BYTES + 4 * source.len() as u64;
-        if budget.is_some_and(|budget| !budget.allocate(size) || !budget.spend(part_count)) {
+        if budget.is_some_and(|budget| !budget.charge_bytes(size) || !budget.spend(part_count)) {
             let message =
                 format!("the templates of the prompt are too long, `{}` among them", clip(name, 60));
             return Err(Error::invalid(message).with_code("limit_exceeded"));
@@ -441,7 +441,7 @@ fn environment(mode: UndefinedMode, limits: &JinjaLimits) -> Environment<'static
     env.set_formatter(|out, state, value| {
         let text = budget::print_charged(state, value)?;
         // Output may be captured into a variable and then stays in memory.
-        budget::allocate(state, text.len() as u64)?;
+        budget::charge_bytes(state, text.len() as u64)?;
         out.write_str(&text)?;
         Ok(())
     });
@@ -538,7 +538,7 @@ impl io::Write for BoundedOutput {
         // Charged in blocks, before the buffer grows.
         while self.charged_bytes < self.bytes.len() + bytes.len() {
             let block = (self.bytes.len() + bytes.len() - self.charged_bytes).max(4 << 10);
-            if !self.budget.allocate(block as u64) {
+            if !self.budget.charge_bytes(block as u64) {
                 return Err(self.refuse(OutputFault::Memory));
             }
             if !self.budget.has_steps_left() {

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, context};
 
-use super::budget::{self, SHORT_BYTES, allocate, allocate_slots, charge, weigh, weigh_keys};
+use super::budget::{self, SHORT_BYTES, charge, charge_bytes, charge_slots, weigh, weigh_keys};
 use super::text::check_key;
 
 /// Maximum number of items of a list that is unpacked into names.
@@ -133,7 +133,7 @@ pub(super) fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, 
     }
     if let (Some(left), Some(right)) = (a.as_str(), b.as_str()) {
         let length = left.len() + right.len();
-        allocate(state, 2 * length as u64)?;
+        charge_bytes(state, 2 * length as u64)?;
         let mut sum = String::with_capacity(length);
         sum.push_str(left);
         sum.push_str(right);
@@ -141,7 +141,7 @@ pub(super) fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, 
     }
     if is_list(a) && is_list(b) && a.is_tuple() == b.is_tuple() {
         let (left, right) = (list_len(a)?, list_len(b)?);
-        allocate_slots(state, left.saturating_add(right))?;
+        charge_slots(state, left.saturating_add(right))?;
         let items = a.try_iter()?.chain(b.try_iter()?).collect::<Vec<Value>>();
         return Ok(make_list(items, a.is_tuple()));
     }
@@ -174,12 +174,12 @@ fn multiply(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error>
     let Some(count) = count else { return evaluate_native(state, "a * b", a, b) };
     let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
     if let Some(text) = sequence.as_str() {
-        allocate(state, (text.len() as u64).saturating_mul(count as u64).saturating_mul(2))?;
+        charge_bytes(state, (text.len() as u64).saturating_mul(count as u64).saturating_mul(2))?;
         let text = text.repeat(count);
         return Ok(if sequence.is_safe() { Value::from_safe_string(text) } else { Value::from(text) });
     }
     let length = list_len(sequence)?.saturating_mul(count);
-    allocate_slots(state, length)?;
+    charge_slots(state, length)?;
     let mut items = Vec::with_capacity(length);
     // Repeating an empty list costs no memory, but `count` may be huge.
     let rounds = if length == 0 { 0 } else { count };
@@ -271,7 +271,7 @@ pub(super) fn contains(state: &State<'_, '_>, container: &Value, value: &Value) 
             Some(searched) => text.contains(searched),
             None => {
                 let weight = weigh(state, value)?;
-                allocate(state, weight.printed_bytes().saturating_mul(2))?;
+                charge_bytes(state, weight.printed_bytes().saturating_mul(2))?;
                 text.contains(&value.to_string())
             }
         });
@@ -307,7 +307,7 @@ fn concatenate(state: &State<'_, '_>, first: &Value, others: Rest<Value>) -> Res
         texts.push(budget::print_charged(state, value)?);
     }
     let length = texts.iter().fold(0_usize, |length, text| length.saturating_add(text.len()));
-    allocate(state, (length as u64).saturating_mul(2))?;
+    charge_bytes(state, (length as u64).saturating_mul(2))?;
     let mut output = String::with_capacity(length);
     texts.iter().for_each(|text| output.push_str(text));
     Ok(output)
@@ -350,11 +350,11 @@ fn slice(
                 text.char_indices().nth(at).map_or(text.len(), |(offset, _)| offset)
             };
             let selected = &text[byte_offset(from)..byte_offset(to)];
-            allocate(state, selected.len() as u64)?;
+            charge_bytes(state, selected.len() as u64)?;
             return Ok(Value::from(selected));
         }
         // Four bytes for each `char`, and two for each byte of the new text, which grows by doubling.
-        allocate(state, (text.len() as u64).saturating_mul(6))?;
+        charge_bytes(state, (text.len() as u64).saturating_mul(6))?;
         let chars: Vec<char> = text.chars().collect();
         return Ok(Value::from(
             slice_indexes(start, stop, step, length).map(|at| chars[at]).collect::<String>(),
@@ -370,11 +370,11 @@ fn slice(
     let length = list_len(value)?;
     let count = slice_indexes(start, stop, step, length).len();
     if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
-        allocate_slots(state, count)?;
+        charge_slots(state, count)?;
         let selected = slice_indexes(start, stop, step, length).map(|at| items[at].clone()).collect();
         return Ok(make_list(selected, value.is_tuple()));
     }
-    allocate_slots(state, length.saturating_add(count))?;
+    charge_slots(state, length.saturating_add(count))?;
     let items: Vec<Value> = value.try_iter()?.collect();
     let selected = slice_indexes(start, stop, step, items.len()).map(|at| items[at].clone()).collect();
     Ok(make_list(selected, value.is_tuple()))
@@ -450,7 +450,7 @@ fn call_method(state: &mut State<'_, '_>, name: &str, args: &[Value]) -> Result<
 /// Charges for a list or map that is spread into arguments (`*value`, `**value`), and returns it.
 fn charge_spread(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if value.as_object().is_some() || value.as_str().is_some() {
-        allocate_slots(state, value.len().unwrap_or(0).saturating_mul(2))?;
+        charge_slots(state, value.len().unwrap_or(0).saturating_mul(2))?;
         weigh_keys(state, value)?;
     }
     Ok(value.clone())

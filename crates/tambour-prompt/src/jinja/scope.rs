@@ -309,7 +309,7 @@ impl PromptScope {
         let (values, bytes) = value.as_ref().map_or((0, 0), budget::weigh_json);
         // Twice: for the variable and for its effect, whose own entries take the four additional slots.
         let size = (name.len() as u64 + bytes + (values + 4) * budget::SLOT_BYTES).saturating_mul(2);
-        if !self.budget.allocate(size) {
+        if !self.budget.charge_bytes(size) {
             return Err(budget::memory_error());
         }
         let mut state = self.lock();
@@ -333,7 +333,7 @@ impl PromptScope {
     /// # Errors
     /// The budget has no room for it.
     pub(super) fn ban(&self, word: &str) -> Result<(), Error> {
-        if !self.budget.allocate(word.len() as u64 + 2 * budget::SLOT_BYTES) {
+        if !self.budget.charge_bytes(word.len() as u64 + 2 * budget::SLOT_BYTES) {
             return Err(budget::memory_error());
         }
         self.lock().effects.push(Effect::Banned { word: word.to_owned() });
@@ -465,7 +465,7 @@ impl PromptScope {
         if !self.budget.spend_read(source.len() as u64) {
             return Value::from(self.budget.steps_error());
         }
-        if !self.budget.allocate(source.len() as u64) {
+        if !self.budget.charge_bytes(source.len() as u64) {
             return Value::from(budget::memory_error());
         }
         if !macros::may_contain_macros(source) {

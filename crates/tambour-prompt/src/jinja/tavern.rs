@@ -8,7 +8,7 @@ use minijinja::Error;
 use minijinja::value::{Serde, Value};
 use serde_json::Value as Json;
 
-use super::budget::{self, allocate, charge};
+use super::budget::{self, charge, charge_bytes};
 use super::functions::FunctionCall;
 use super::marks;
 use super::values::is_missing;
@@ -367,7 +367,7 @@ pub(super) fn call_scoped(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
         Json::String(text) => Value::from(text),
         value => {
             let printed_bytes = budget::printed_bytes(budget::weigh_json(&value));
-            allocate(call.state, printed_bytes.saturating_mul(2))?;
+            charge_bytes(call.state, printed_bytes.saturating_mul(2))?;
             let mut out = String::new();
             print::write_json(&value, &mut out);
             Value::from(out)
@@ -385,7 +385,7 @@ pub(super) fn call_scoped_yaml(call: &mut FunctionCall<'_, '_, '_>) -> MacroResu
             // Each value may be on its own line, indented by its level.
             let blank_bytes = values.saturating_mul(2 * json_depth(&value) as u64);
             let printed_bytes = budget::printed_bytes((values, bytes)).saturating_add(blank_bytes);
-            allocate(call.state, printed_bytes.saturating_mul(2))?;
+            charge_bytes(call.state, printed_bytes.saturating_mul(2))?;
             yaml::print(&normalize_floats(value)).trim_end_matches('\n').to_owned()
         }
     };
@@ -393,7 +393,7 @@ pub(super) fn call_scoped_yaml(call: &mut FunctionCall<'_, '_, '_>) -> MacroResu
         return Ok(Value::from(text));
     }
     // A line break becomes a mark of three bytes, in a buffer that grows by doubling.
-    allocate(call.state, (text.len() as u64).saturating_mul(6))?;
+    charge_bytes(call.state, (text.len() as u64).saturating_mul(6))?;
     let lines = text.replace('\n', &marks::LINE.to_string());
     Ok(Value::from(format!("{}{lines}", marks::COLUMN)))
 }

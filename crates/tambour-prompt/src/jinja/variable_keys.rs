@@ -5,7 +5,7 @@ use minijinja::Error;
 use minijinja::value::Value;
 use serde_json::Value as Json;
 
-use super::budget::{self, allocate};
+use super::budget::{self, charge_bytes};
 use super::functions::FunctionCall;
 use super::tavern::{
     MacroResult, empty_value, normalize, parse_js_number, read_global, read_variable, store_variable,
@@ -138,7 +138,7 @@ fn insert_at_key(
         Json::Array(mut items) => {
             // Non-numeric keys of a list are ignored; an index far past the end would fill it with nulls.
             if let Some(at) = parse_index(key) {
-                allocate(
+                charge_bytes(
                     call.state,
                     (at.saturating_sub(items.len()) as u64 + 1).saturating_mul(budget::SLOT_BYTES),
                 )?;
@@ -159,6 +159,6 @@ fn insert_at_key(
         return Ok(Some(container));
     }
     let printed_bytes = budget::printed_bytes(budget::weigh_json(&container));
-    allocate(call.state, printed_bytes.saturating_mul(2))?;
+    charge_bytes(call.state, printed_bytes.saturating_mul(2))?;
     Ok(Some(Json::String(container.to_string())))
 }

@@ -30,12 +30,12 @@ pub struct LoadedScript {
 /// before errors.
 #[must_use]
 pub fn load(text: &str, limits: &Limits) -> LoadedScript {
-    load_in(text, limits, Language::En)
+    load_with_language(text, limits, Language::En)
 }
 
 /// Like [`load`], with messages in `language`.
 #[must_use]
-pub fn load_in(text: &str, limits: &Limits, language: Language) -> LoadedScript {
+pub fn load_with_language(text: &str, limits: &Limits, language: Language) -> LoadedScript {
     let mut problem_list = ProblemList::new(limits.findings, language);
     let script = match parse_yaml(text, limits, language) {
         Ok(root) => read_script(&root, &mut problem_list),

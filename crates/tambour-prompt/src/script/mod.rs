@@ -43,7 +43,7 @@ pub(crate) use answer::parse_date;
 pub use answer::{AnswerForm, AnswerKind};
 #[cfg(feature = "script-editor")]
 pub use edit::{ScriptEditor, edit_script};
-pub use load::{LoadedScript, load, load_in};
+pub use load::{LoadedScript, load, load_with_language};
 pub use model::{
     AskAction, ClientAction, ClientActionKind, SayAction, Script, ScriptAction, ScriptActionKind,
     ScriptPhase, ScriptSession, ScriptStep, SourceSpot, ThinkAction, VariableDeclaration,

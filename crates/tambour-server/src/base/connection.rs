@@ -20,7 +20,7 @@ use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::durations::millis;
-use crate::base::self_woken::SelfWoken;
+use crate::base::polled_when_woken::PolledWhenWoken;
 
 /// State of a connection, shared with its requests.
 #[derive(Debug)]
@@ -82,9 +82,9 @@ pub(crate) async fn serve(
     builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(16 << 10);
     let socket = TokioIo::new(TrackedSocket { socket, connection: connection.clone(), drain: None });
     let mut http_connection = std::pin::pin!(builder.serve_connection(socket, service));
-    // A `SelfWoken` future is polled only after its own wake-up; without it, each read or write of the
+    // A `PolledWhenWoken` future is polled only after its own wake-up; without it, each read or write of the
     // connection would poll these futures too.
-    let mut cancelled = std::pin::pin!(SelfWoken::new(connection.cancel.cancelled()));
+    let mut cancelled = std::pin::pin!(PolledWhenWoken::new(connection.cancel.cancelled()));
     tokio::select! {
         biased;
         result = http_connection.as_mut() => {
@@ -94,7 +94,7 @@ pub(crate) async fn serve(
             return;
         }
         () = cancelled.as_mut() => return,
-        () = SelfWoken::new(connection_stop.cancelled()) => http_connection.as_mut().graceful_shutdown(),
+        () = PolledWhenWoken::new(connection_stop.cancelled()) => http_connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         _ = http_connection => {}

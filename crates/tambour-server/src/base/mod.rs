@@ -15,4 +15,4 @@ pub(crate) mod tokenizer;
 
 pub use tambour_store::fail;
 pub(crate) use tambour_store::{data_folder, ids};
-pub(crate) use tambour_upstream::{origins, secrets, self_woken, token_counts, urls};
+pub(crate) use tambour_upstream::{origins, polled_when_woken, secrets, token_counts, urls};

@@ -45,7 +45,7 @@ pub(crate) struct NewFork {
 pub(crate) struct NewReplay {
     /// Test, as YAML or JSON.
     test: String,
-    /// Version of the script; the published one when absent.
+    /// Version of the script; when absent the published one, or the latest if none is published.
     #[serde(default)]
     version: Option<u32>,
 }

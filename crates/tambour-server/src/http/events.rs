@@ -24,8 +24,8 @@ use super::new_message::NewMessage;
 use super::page::QueryParams;
 use crate::base::ids;
 use crate::base::metrics::Metrics;
+use crate::base::polled_when_woken::PolledWhenWoken;
 use crate::base::problem::Problem;
-use crate::base::self_woken::SelfWoken;
 use crate::http::app::App;
 use crate::http::streams::{OpenStream, StreamLimit};
 use crate::record;
@@ -267,7 +267,7 @@ struct SendingStream {
     /// Interval of heartbeats.
     heartbeat: Duration,
     /// Polled only when it was woken itself, not at every chunk of the log.
-    next_rare_event: SelfWoken<BoxFuture<'static, RareEvent>>,
+    next_rare_event: PolledWhenWoken<BoxFuture<'static, RareEvent>>,
     progress: StreamProgress,
 }
 
@@ -294,12 +294,12 @@ enum RareEvent {
 fn wait_rare_event(
     removal: CancellationToken,
     heartbeat: Duration,
-) -> SelfWoken<BoxFuture<'static, RareEvent>> {
+) -> PolledWhenWoken<BoxFuture<'static, RareEvent>> {
     let wait = async move {
         let wait_result = tokio::time::timeout(heartbeat, removal.cancelled()).await;
         wait_result.map_or(RareEvent::Heartbeat, |()| RareEvent::KeyRemoved)
     };
-    SelfWoken::new(wait.boxed())
+    PolledWhenWoken::new(wait.boxed())
 }
 
 impl SendingStream {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::options::Language;
 use tambour_prompt::dialogue::check::check_all_in_languages;
-use tambour_prompt::script::{ScriptProblem as ScriptFault, load_in};
+use tambour_prompt::script::{ScriptProblem as ScriptFault, load_with_language};
 
 use super::if_match::{ETagHeader, etag};
 use super::keys::Caller;
@@ -76,7 +76,7 @@ async fn check_script(
     let settings_language = app.settings().texts().language;
     let (yaml_text, language) = (yaml.to_owned(), language.unwrap_or(settings_language));
     let check = move || {
-        let script = load_in(&yaml_text, &limits, language);
+        let script = load_with_language(&yaml_text, &limits, language);
         check_all_in_languages(script, &templates, settings_language, language)
     };
     let faults =

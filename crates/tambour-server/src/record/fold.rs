@@ -10,8 +10,8 @@ use tambour::Options;
 use tambour::event::{ToolCall, ToolResult};
 
 use super::{
-    ATTEMPT_ENTRY, PROMPT_ENTRY, READ_BYTES, ROUND_ENTRY, STATE_ENTRY, StateEntry, Timings, ToolResultsEntry,
-    UPSTREAM_ENTRY,
+    ATTEMPT_ENTRY, PROMPT_ENTRY, READ_BYTES, STATE_ENTRY, StateEntry, TOOL_RESULTS_ENTRY, Timings,
+    ToolResultsEntry, UPSTREAM_ENTRY,
 };
 use crate::config::reading_defaults::ReadingDefaults;
 use crate::record::history::HistoryWriter;
@@ -160,7 +160,7 @@ impl LogFold {
             PROMPT_ENTRY => return self.prompt = data,
             UPSTREAM_ENTRY => return self.fallback_fields = serde_json::from_value(data).unwrap_or_default(),
             ATTEMPT_ENTRY => return self.discarded_replies.push(data),
-            ROUND_ENTRY => {
+            TOOL_RESULTS_ENTRY => {
                 let Ok(ToolResultsEntry { told: tool_results, history }) = serde_json::from_value(data)
                 else {
                     return;

@@ -117,7 +117,7 @@ impl Sink for HistorySink {
 
 /// Returns the replies of a record as messages of a prompt, with the tool results that the model was sent
 /// between them.
-pub(crate) fn history_replies(record: &Value) -> Vec<Message> {
+pub(crate) fn reply_messages(record: &Value) -> Vec<Message> {
     let reply_message = |reply: &Value| {
         let text = reply.get("history").unwrap_or(&reply["reply"]).as_str()?;
         (!text.is_empty()).then(|| Message::new("assistant", text))
@@ -155,7 +155,7 @@ impl TurnMessages {
         if messages.text.is_none() && messages.messages.is_none() {
             messages.text = last_user_text(request);
         }
-        TurnMessages { replies: history_replies(record), ..messages }
+        TurnMessages { replies: reply_messages(record), ..messages }
     }
 }
 

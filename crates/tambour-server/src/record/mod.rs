@@ -46,7 +46,7 @@ pub(crate) const ATTEMPT_ENTRY: &str = "attempt";
 
 /// Name of log entries between two replies of a tool loop, with the tool results that end a round. Never sent
 /// to clients.
-pub(crate) const ROUND_ENTRY: &str = "turn";
+pub(crate) const TOOL_RESULTS_ENTRY: &str = "turn";
 
 /// Name of log entries for updates applied to the conversation's state, right after their event. Never sent
 /// to clients.
@@ -319,7 +319,7 @@ pub(crate) fn add_tool_results(
     let raw = raw.trim_end_matches('\n');
     let history = history_writer.render_reply(raw, calls, false).filter(|text| text != raw);
     let entry = ToolResultsEntry { told: results_text.to_owned(), history };
-    push_json(batch, ROUND_ENTRY, &json!(entry));
+    push_json(batch, TOOL_RESULTS_ENTRY, &json!(entry));
     entry.history.unwrap_or_else(|| raw.to_owned())
 }
 

@@ -375,7 +375,8 @@ pub struct ExitDecision {
     pub reason: String,
     /// Rule that decided.
     pub decision_source: DecisionSource,
-    /// Criteria of understanding that are not met; empty if all are.
+    /// Names of the conditions that are not met: `should_exit` and the criteria of understanding.
+    /// Empty if all are.
     pub unmet: Vec<Cow<'static, str>>,
     /// Round just answered, from 1.
     pub round: u32,

@@ -213,7 +213,7 @@ fn parse_yaml(text: &str) -> Option<Value> {
     let source = words::remove_comments(text);
     // Words may be written with the escapes of double-quoted YAML strings.
     let is_complete = contains_words(&value, &[], &source)
-        || source.contains('\\') && contains_words(&value, &[], &words::decode_escapes(&source));
+        || source.contains('\\') && contains_words(&value, &[], &words::decode_escapes_for_words(&source));
     (is_structured && has_plain_keys(&value) && is_complete).then_some(value)
 }
 

@@ -147,7 +147,7 @@ pub(super) fn remove_comments(text: &str) -> String {
 
 /// Decodes the numeric escapes of YAML double-quoted strings (`\x`, `\u`, `\U`) and replaces all others by a
 /// space, because the result is only split into words.
-pub(super) fn decode_escapes(text: &str) -> String {
+pub(super) fn decode_escapes_for_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut remaining = text;
     while let Some((before, after_backslash)) = remaining.split_once('\\') {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::super::state::{ActionStage, Dialogue};
+use super::super::state::{AwaitedInput, Dialogue};
 use super::super::turn::{ReplyEffect, TurnMetadata};
 use super::{ASSISTANT, DialogueEnv, USER};
 use crate::script::{AskAction, SayAction, ScriptAction, ScriptActionKind};
@@ -23,7 +23,7 @@ impl Dialogue {
     ) -> ReplyEffect {
         let Some(running_action) = &mut self.running else { return ReplyEffect::default() };
         running_action.round += 1;
-        running_action.spoken = true;
+        running_action.has_first_message = true;
         let (round, has_replied) = (running_action.round, running_action.replied);
         let language = env.settings.texts.language;
         let decision = exit::decide(round, say.max_rounds, &say.exit_criteria, answer, language);
@@ -35,8 +35,8 @@ impl Dialogue {
         match status {
             // After an action that requires an acknowledgement, the next one waits for a message of the user.
             exit::ActionStatus::Completed => self.end_action(!say.require_acknowledgment),
-            exit::ActionStatus::AwaitingAck => self.set_stage(ActionStage::Acknowledgement),
-            _ => self.set_stage(ActionStage::User),
+            exit::ActionStatus::AwaitingAck => self.await_input(AwaitedInput::Acknowledgement),
+            _ => self.await_input(AwaitedInput::User),
         }
         let assessment = Some(answer.assessment.to_full_value());
         ReplyEffect { exit_decision: Some(decision), assessment, ..ReplyEffect::default() }
@@ -54,7 +54,7 @@ impl Dialogue {
     ) -> ReplyEffect {
         let Some(running_action) = &mut self.running else { return ReplyEffect::default() };
         running_action.round += 1;
-        running_action.spoken = true;
+        running_action.has_first_message = true;
         let is_last = running_action.round >= ask.max_rounds;
         // If the user has not said anything, the model made the value up.
         let value = value.filter(|_| self.history.iter().any(|entry| entry.role == USER));
@@ -62,7 +62,7 @@ impl Dialogue {
         self.record_turn(Some(message), action, None);
         let mut effect = ReplyEffect::default();
         if value.is_none() && !is_last {
-            self.set_stage(ActionStage::User);
+            self.await_input(AwaitedInput::User);
             return effect;
         }
         if value.is_none() && ask.required {
@@ -99,11 +99,11 @@ impl Dialogue {
             ScriptActionKind::Think(_) | ScriptActionKind::Client(_) => None,
         };
         // A silent action does not hide the message of an earlier one in the same turn.
-        if self.turn.spoken {
+        if self.turn.needs_new_turn {
             return;
         }
         self.turn.message = message.map(str::to_owned);
-        self.turn.spoken = message.is_some();
+        self.turn.needs_new_turn = message.is_some();
         self.turn.metadata = Some(TurnMetadata {
             action_type: action.type_name().to_owned(),
             current_round: self.current_round(),

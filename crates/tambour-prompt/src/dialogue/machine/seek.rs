@@ -7,7 +7,7 @@ use crate::dialogue::call::fill_variables;
 use crate::dialogue::condition;
 use crate::dialogue::hooks::HookContext;
 use crate::dialogue::state::{
-    ActionIndex, ActionStage, Dialogue, DialogueEnd, RunningAction, VariableScopes, initial_values,
+    ActionIndex, AwaitedInput, Dialogue, DialogueEnd, RunningAction, VariableScopes, initial_values,
 };
 use crate::dialogue::turn::ClientRequest;
 use crate::script::{ClientAction, Script, ScriptAction, ScriptActionKind, ScriptSession};
@@ -32,17 +32,20 @@ impl Dialogue {
         };
         let is_speaking = matches!(action.kind, ScriptActionKind::Say(_) | ScriptActionKind::Ask(_));
         // A turn has one message. Silent actions may follow it, unless the user has to speak first.
-        let must_wait = self.turn.spoken && (is_speaking || !self.turn.continues);
+        let must_wait = self.turn.needs_new_turn && (is_speaking || !self.turn.continues);
         if !self.turn.open || must_wait {
             return false;
         }
         // A turn is completed by the action that sends its message, so the end of a silent action before that
         // one does not count.
-        self.turn.completed &= self.turn.spoken;
+        self.turn.completed &= self.turn.needs_new_turn;
         self.running = Some(RunningAction::default());
         if matches!(action.kind, ScriptActionKind::Client(_)) {
             self.requests += 1;
-            self.set_stage(ActionStage::Client { call_id: format!("call_{}", self.requests), told: false });
+            self.await_input(AwaitedInput::Client {
+                call_id: format!("call_{}", self.requests),
+                told: false,
+            });
         } else {
             self.request_model(env);
         }
@@ -56,7 +59,7 @@ impl Dialogue {
             let context = HookContext { action, round: self.current_round() + 1, variables: &variables };
             self.apply_proposals(env.hooks.before_call(&context));
         }
-        self.set_stage(ActionStage::Model { attempt: 0, because: None });
+        self.await_input(AwaitedInput::Model { attempt: 0, because: None });
     }
 
     /// Finds the next action whose condition holds, from the current place; `None` after the last one.

@@ -26,7 +26,7 @@ use crate::base::cpu_pool;
 use crate::base::fail;
 use crate::base::memory::MemoryPermit;
 use crate::base::metrics::Metrics;
-use crate::base::self_woken::SelfWoken;
+use crate::base::polled_when_woken::PolledWhenWoken;
 use crate::record::history::{HistoryWriter, PromptRecord};
 use crate::record::{self, FinishError, RunTotals, interrupted_failure};
 use crate::run::engine::RunEngine;
@@ -284,8 +284,8 @@ async fn read_replies(
     let mut tool_loop = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(engine, run, offer, choice)));
     let is_existing = prompt.is_existing;
     // One future for all attempts of a reply, so that a grace time that began in one continues in the next.
-    // `SelfWoken`: polled only after its own wake-up, not at each chunk of the reply.
-    let mut stop = std::pin::pin!(SelfWoken::new(wait_stop(engine, run)));
+    // `PolledWhenWoken`: polled only after its own wake-up, not at each chunk of the reply.
+    let mut stop = std::pin::pin!(PolledWhenWoken::new(wait_stop(engine, run)));
     let earlier_runs = log.lease.wait_earlier_runs();
     let preparation =
         Box::pin(prepare_prompt(engine, run, prompt, &request.dialect, earlier_runs, conversation_guard));
@@ -381,7 +381,7 @@ async fn read_replies(
         request.messages.extend(reply_and_results);
         previous = Some(Box::new(attempt.into_pipeline()));
         // No client needs to read while tools run, so the grace time starts again.
-        stop.set(SelfWoken::new(wait_stop(engine, run)));
+        stop.set(PolledWhenWoken::new(wait_stop(engine, run)));
     }
 }
 

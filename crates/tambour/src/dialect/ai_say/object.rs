@@ -48,7 +48,7 @@ pub(super) struct AnswerObject {
     pub(super) object_bounds: (Place, Place),
     /// Offsets of `response` and role keys that came after a message had been emitted: of duplicates of such
     /// a key, the first value is kept.
-    pub(super) duplicate_keys: Vec<usize>,
+    pub(super) keys_after_message: Vec<usize>,
     /// Places of the keys in `response` whose texts are placeholders.
     pub(super) placeholders: Vec<Place>,
     /// Bytes of text that may be the message although its key is not `response`.
@@ -72,7 +72,7 @@ pub(super) struct RenamedKey {
 /// Maximum number of renamed keys recorded.
 const MAX_RENAMED_KEYS: usize = 16;
 
-/// Maximum number of entries in [`AnswerObject::duplicate_keys`].
+/// Maximum number of entries in [`AnswerObject::keys_after_message`].
 const MAX_DUPLICATE_KEYS: usize = 16;
 
 impl AnswerObject {
@@ -221,9 +221,9 @@ impl AnswerObject {
             self.key_place = at;
             if is_sent
                 && (is_response || level == 2 && is_role)
-                && self.duplicate_keys.len() < MAX_DUPLICATE_KEYS
+                && self.keys_after_message.len() < MAX_DUPLICATE_KEYS
             {
-                self.duplicate_keys.push(at.offset);
+                self.keys_after_message.push(at.offset);
             }
         }
         // A lone `reasoning` is common in other objects.

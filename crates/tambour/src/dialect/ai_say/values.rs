@@ -74,14 +74,14 @@ impl AiSayReader {
             Map::new()
         });
         for duplicate in &duplicates {
-            let is_first_sent = self.object.duplicate_keys.contains(&duplicate.second.place.offset);
+            let is_first_sent = self.object.keys_after_message.contains(&duplicate.second.place.offset);
             out.report(if is_first_sent {
                 duplicate.report_first_kept()
             } else {
                 duplicate.report_last_kept()
             });
         }
-        places.add_duplicates(&duplicates, &self.object.duplicate_keys);
+        places.add_duplicates(&duplicates, &self.object.keys_after_message);
         self.normalize_fields(&mut value, &mut places, end.is_auto_closed, out);
         let renamed_response = self.take_renamed_response(&mut value, &places, out);
         let mut object = std::mem::take(&mut self.object);

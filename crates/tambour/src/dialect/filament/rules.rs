@@ -90,15 +90,15 @@ rules! {
         "A `ui_component` has a view, `namespace.component`, and a JSON object.",
         broken reply!("<ui_component view=\"map\">\n{\"zoom\": 2}\n</ui_component>\n"), correct COMPONENT;
     MEDIA_REFUSED = "media_refused" ["F-134"] Must
-        "A medium is loaded from a relative path, or by https or asset.",
+        "The `src` of a `media` is a relative path, or an `https:` or `asset:` URL.",
         broken reply!("<media type=\"image\" src=\"http://example.com/a.png\" alt=\"the gate\" />\n"), correct MEDIA;
-    MEDIA_TYPE = "media_type" ["F-134"] Must "The type of a medium is image, audio or video.",
+    MEDIA_TYPE = "media_type" ["F-134"] Must "The `type` of a `media` is `image`, `audio` or `video`.",
         broken reply!("<media type=\"png\" src=\"a/b.png\" alt=\"the gate\" />\n"), correct MEDIA;
     HEAD_MISSING = "head_missing" ["F-201"] Must "A reply begins with a tag.",
         broken "The gate is open.\n</content>\n", correct GOOD;
     TAG_UNCLOSED = "tag_unclosed" ["F-230"] Must "Every tag is closed.",
         broken "<content>\nThe gate is open.\n", correct GOOD;
-    TAG_REDUNDANT = "tag_redundant" ["F-203"] Must "A content, or thought, is not continued in another one.",
+    TAG_REDUNDANT = "tag_redundant" ["F-203"] Must "A `content` or `thought` element is not split into two.",
         broken "<content>\nThe gate</content><content> is open.\n</content>\n", correct GOOD;
     TAG_REPEATED = "tag_repeated" ["F-200"] Should "A mandatory tag occurs once.",
         broken reply!("<status_bar><time>7</time></status_bar>\n", content!()), correct GOOD;
@@ -132,7 +132,7 @@ rules! {
     BLOCK_CUT = "block_cut" ["F-214"] Must "A reply is not cut within a block.",
         with ["finish=length"],
         broken reply!("<variable_update>\n[[\"ADD\", \"gold\", 5]]"), correct UPDATE;
-    CONTENT_MISSING = "content_missing" ["F-209"] Must "A reply has a content.",
+    CONTENT_MISSING = "content_missing" ["F-209"] Must "A reply has a `content` element.",
         broken "<thought>\nWho holds the key?\n</thought>\n", correct GOOD;
     BLOCK_IN_THOUGHT = "block_in_thought" ["R-80", "R-93"] Must "A block that acts comes after the thought, not inside it.",
         broken concat!("<thought>\nShe gains: <variable_update>[[\"ADD\", \"gold\", 5]]</variable_update>\n</thought>\n", content!()),

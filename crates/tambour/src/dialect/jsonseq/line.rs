@@ -197,7 +197,7 @@ impl EventLine {
 }
 
 /// A parsed object, kept with the [`EventLine`] of the same object until its event is emitted.
-pub(super) struct ParsedLine {
+pub(super) struct CompleteObject {
     /// Members of the object; `None` if it exceeds the limits, empty if its text was streamed.
     pub(super) value: Option<Map<String, Value>>,
     pub(super) duplicates: Vec<DuplicateKey>,
@@ -206,9 +206,9 @@ pub(super) struct ParsedLine {
     pub(super) end: usize,
 }
 
-impl ParsedLine {
+impl CompleteObject {
     /// Ends the object in `builder` and takes it; `end` is the offset after it.
-    pub(super) fn new(builder: &mut ValueBuilder, end: usize) -> ParsedLine {
+    pub(super) fn new(builder: &mut ValueBuilder, end: usize) -> CompleteObject {
         let (value, duplicates, members) = match builder.push_event(&JsonEvent::ValueEnd(ValueEnd::default()))
         {
             Some(BuiltValue { value: Value::Object(object), duplicates, members, .. }) => {
@@ -220,7 +220,7 @@ impl ParsedLine {
             }
             _ => (None, Vec::new(), builder.take_members(0)),
         };
-        ParsedLine { value, duplicates, members, end }
+        CompleteObject { value, duplicates, members, end }
     }
 }
 

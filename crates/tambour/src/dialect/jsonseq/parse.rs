@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::event::{self, ParsedObject};
-use super::line::{EventLine, OuterValue, ParsedLine};
+use super::line::{CompleteObject, EventLine, OuterValue};
 use super::order::EventOrder;
 use super::reports::PendingReports;
 use super::rules;
@@ -43,7 +43,7 @@ pub(super) struct JsonseqReader {
     /// The last complete object and its state, kept until it is known whether its end was written or added by
     /// the JSON reader.
     last_line: EventLine,
-    last_object: Option<ParsedLine>,
+    last_object: Option<CompleteObject>,
     /// Set once an object over several lines was reported.
     has_pretty: bool,
     options: Arc<Options>,
@@ -310,7 +310,7 @@ impl JsonseqReader {
         let end = self.outer.end_object();
         std::mem::swap(&mut self.line, &mut self.last_line);
         self.line.clear();
-        self.last_object = Some(ParsedLine::new(&mut self.builder, end));
+        self.last_object = Some(CompleteObject::new(&mut self.builder, end));
     }
 
     /// Reads the last complete object, once the next item has begun or the top-level value has ended.
@@ -373,11 +373,11 @@ impl JsonseqReader {
     /// reused.
     fn read_object(
         &mut self,
-        parsed_line: ParsedLine,
+        parsed_line: CompleteObject,
         is_truncated: bool,
         out: &mut dyn IntentSink,
     ) -> MemberPlaces {
-        let ParsedLine { value, duplicates, mut members, end } = parsed_line;
+        let CompleteObject { value, duplicates, mut members, end } = parsed_line;
         let line = &self.last_line;
         members.end_members(end);
         for duplicate in duplicates {

@@ -62,7 +62,7 @@ rules! {
     SERP_DUPLICATE = "serp_duplicate" ["T-004"] Must "`<serp>` occurs at most once.",
         broken concat!("<serp>A deeper squat.</serp>\n<serp>A squat.</serp>\n", good!()),
         correct concat!("<serp>A deeper squat.</serp>\n", good!());
-    SERP_AFTER_THINKING = "serp_after_thinking" ["T-005"] Must "`<serp>` stands before `<thinking>`.",
+    SERP_AFTER_THINKING = "serp_after_thinking" ["T-005"] Must "`<serp>` comes before `<thinking>`.",
         broken concat!(thinking!(), "<serp>A deeper squat.</serp>\n", answer!()),
         correct concat!("<serp>A deeper squat.</serp>\n", good!());
     THINKING_MISSING = "thinking_missing" ["T-008", "T-061"] Must "There is exactly one `<thinking>`.",

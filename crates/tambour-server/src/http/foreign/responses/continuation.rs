@@ -53,7 +53,7 @@ pub(super) async fn continue_response(
         // There are no calls, or the server ran them, since the log has results: calls and results are then
         // among the messages that the reply left in the history.
         let (_, record) = record::stored_record(app, row).await?;
-        prompt.extend(history::history_replies(&record).iter().map(|message| json!(message)));
+        prompt.extend(history::reply_messages(&record).iter().map(|message| json!(message)));
     } else {
         // The client runs the calls. They are in the output, and their results in the new messages.
         let response = responses::response_from_log(&describe_message(row), &folded);

@@ -10,18 +10,18 @@ use futures_util::stream::FuturesUnordered;
 
 /// Future that polls its inner future only at first and after the inner one was woken. After it was ready, it
 /// is pending for ever.
-pub struct SelfWoken<F>(FuturesUnordered<F>);
+pub struct PolledWhenWoken<F>(FuturesUnordered<F>);
 
-impl<F: Future> SelfWoken<F> {
+impl<F: Future> PolledWhenWoken<F> {
     /// Wraps a future.
-    pub fn new(future: F) -> SelfWoken<F> {
+    pub fn new(future: F) -> PolledWhenWoken<F> {
         let inner = FuturesUnordered::new();
         inner.push(future);
-        SelfWoken(inner)
+        PolledWhenWoken(inner)
     }
 }
 
-impl<F: Future> Future for SelfWoken<F> {
+impl<F: Future> Future for PolledWhenWoken<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
@@ -38,12 +38,12 @@ mod tests {
     use std::future::poll_fn;
     use std::task::{Context, Poll, Waker};
 
-    use super::SelfWoken;
+    use super::PolledWhenWoken;
 
     #[test]
     fn it_is_polled_only_when_it_was_woken() {
         let (polls, inner_waker) = (Cell::new(0), Cell::new(None));
-        let mut outer = std::pin::pin!(SelfWoken::new(poll_fn(|context| {
+        let mut outer = std::pin::pin!(PolledWhenWoken::new(poll_fn(|context| {
             polls.set(polls.get() + 1);
             inner_waker.set(Some(context.waker().clone()));
             if polls.get() == 2 { Poll::Ready("done") } else { Poll::Pending }
