@@ -11,9 +11,10 @@ const ALLOWED_METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 /// Request headers allowed if a browser names none. If it names some, all of them are allowed, since a
 /// configured origin is trusted.
 const ALLOWED_HEADERS: &str =
-    "authorization, content-type, idempotency-key, last-event-id, x-api-key, x-request-id";
+    "authorization, content-type, idempotency-key, if-none-match, last-event-id, x-api-key, x-request-id";
 /// Response headers that pages may read.
-const EXPOSED_HEADERS: &str = "content-disposition, etag, location, retry-after, x-request-id";
+const EXPOSED_HEADERS: &str = "content-disposition, etag, location, retry-after, stream-closed, stream-cursor, \
+                               stream-next-offset, stream-up-to-date, x-request-id";
 /// Seconds for which a browser may cache a preflight response.
 const MAX_AGE_SECONDS: &str = "600";
 

@@ -98,9 +98,7 @@ pub(super) async fn follow(
     // store.
     let live_run = app.running.get(&id);
     let row = find_owned(&app, &caller, &id).await?;
-    let request: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read")
-    })?;
+    let request = parse_request(&row)?;
     let stream_request =
         StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
     stream_request
@@ -120,19 +118,53 @@ pub(super) async fn follow_turn(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let live_run = app.running.get_turn(&turn);
-    let row =
-        app.store.message(&turn).await?.filter(|row| {
-            row.kind == RunKind::Turn && row.conversation_id == id && row.owner == caller.owner
-        });
-    let row = row.ok_or_else(|| Problem::not_found(format!("the dialogue `{id}` has no turn `{turn}`")))?;
-    let request = serde_json::from_str(&row.request).unwrap_or_default();
+    let row = find_turn(&app, &caller, &id, &turn).await?;
     let stream_request =
         StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
     stream_request
         .respond(app, &turn, |reader_guard, resume_from| {
-            EventReader::of_turn(&row, request, reader_guard, resume_from)
+            EventReader::new(&row.id, Box::new(turn_encoder(&row)), reader_guard, resume_from)
         })
         .await
+}
+
+/// Reads the stored request of a message.
+pub(super) fn parse_request(row: &MessageRow) -> Result<NewMessage, Problem> {
+    serde_json::from_str(&row.request).map_err(|_| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read")
+    })
+}
+
+/// Returns the row of a turn of the caller's dialogue `id`.
+pub(super) async fn find_turn(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    turn: &str,
+) -> Result<MessageRow, Problem> {
+    let row =
+        app.store.message(turn).await?.filter(|row| {
+            row.kind == RunKind::Turn && row.conversation_id == id && row.owner == caller.owner
+        });
+    row.ok_or_else(|| Problem::not_found(format!("the dialogue `{id}` has no turn `{turn}`")))
+}
+
+/// Creates the encoder of a message, in the output protocol and with the events that its request selects.
+pub(super) fn message_encoder(row: &MessageRow, request: &NewMessage) -> NativeEncoder {
+    let protocol = request.output_protocol.as_deref().and_then(OutputProtocol::from_name).unwrap_or_default();
+    let envelope = Envelope::new(&row.id, &row.request_id);
+    NativeEncoder::new(envelope, protocol, request.extensions, request.findings)
+}
+
+/// Creates the encoder of a dialogue turn, with the events that its stored request selects.
+pub(super) fn turn_encoder(row: &MessageRow) -> NativeEncoder {
+    let request: TurnEvents = serde_json::from_str(&row.request).unwrap_or_default();
+    encoder_of_turn(row, request)
+}
+
+fn encoder_of_turn(row: &MessageRow, request: TurnEvents) -> NativeEncoder {
+    let envelope = Envelope::new(&row.id, &row.request_id);
+    NativeEncoder::new(envelope, OutputProtocol::JsonSeqV1, request.extensions, request.findings)
 }
 
 /// Request for the events of a message or turn after a number.
@@ -379,11 +411,7 @@ impl EventReader {
         reader_guard: Option<ReaderGuard>,
         resume_from: u64,
     ) -> EventReader {
-        let protocol =
-            request.output_protocol.as_deref().and_then(OutputProtocol::from_name).unwrap_or_default();
-        let envelope = Envelope::new(&row.id, &row.request_id);
-        let native = NativeEncoder::new(envelope, protocol, request.extensions, request.findings);
-        EventReader::new(&row.id, Box::new(native), reader_guard, resume_from)
+        EventReader::new(&row.id, Box::new(message_encoder(row, request)), reader_guard, resume_from)
     }
 
     /// Creates a reader of a dialogue turn.
@@ -393,10 +421,7 @@ impl EventReader {
         reader_guard: Option<ReaderGuard>,
         resume_from: u64,
     ) -> EventReader {
-        let envelope = Envelope::new(&row.id, &row.request_id);
-        let native =
-            NativeEncoder::new(envelope, OutputProtocol::JsonSeqV1, request.extensions, request.findings);
-        EventReader::new(&row.id, Box::new(native), reader_guard, resume_from)
+        EventReader::new(&row.id, Box::new(encoder_of_turn(row, request)), reader_guard, resume_from)
     }
 
     /// Ends the stream for this client with an error, after the ends of open parts (J-035), whatever follows

@@ -62,7 +62,8 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
 /// Returns the caller that created the stream token in the query. The token is in the query since browsers'
 /// `EventSource` cannot send it in a header.
 fn caller_by_token(app: &App, uri: &Uri) -> Option<Caller> {
-    let message = uri.path().strip_prefix("/api/v1/messages/")?.strip_suffix("/events")?;
+    let path = uri.path().strip_prefix("/api/v1/messages/")?;
+    let message = path.strip_suffix("/events").or_else(|| path.strip_suffix("/stream"))?;
     let mut fields = uri.query()?.split('&');
     let token = fields.find_map(|field| field.strip_prefix("token="))?;
     app.keys.find_by_token(token, message)

@@ -8,6 +8,7 @@ mod cors;
 mod decode;
 mod dialogue_turns;
 mod dialogues;
+mod durable_streams;
 mod events;
 mod figures;
 mod foreign;

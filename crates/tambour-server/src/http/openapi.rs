@@ -227,8 +227,32 @@ fn add_other_responses(operation: &ApiOperation, responses: &mut Value) {
         "/api/v1/messages/{id}/events" | "/api/v1/dialogues/{id}/turns/{turn}/events" => {
             responses["204"] = json!({"description": "nothing follows the cursor"});
         }
+        "/api/v1/messages/{id}/stream" | "/api/v1/dialogues/{id}/turns/{turn}/stream" => {
+            let text = |description: &str| json!({"schema": {"type": "string", "description": description}});
+            responses["200"]["content"]["text/plain"] = text("with `view=text`, the text");
+            responses["200"]["content"]["text/event-stream"] =
+                text("with `live=sse`, `data` events, each followed by a `control` event");
+            responses["200"]["headers"] = stream_headers();
+            let waited = "a long poll has waited, or the stream is closed and nothing follows the offset";
+            responses["204"] = json!({"description": waited, "headers": stream_headers()});
+            responses["304"] = json!({"description": "`If-None-Match` names what would be sent"});
+        }
         _ => {}
     }
+}
+
+/// Describes the response headers of a Durable Stream.
+fn stream_headers() -> Value {
+    let headers = [
+        ("Stream-Next-Offset", "the offset of the next read"),
+        ("Stream-Up-To-Date", "`true` if nothing more was there"),
+        ("Stream-Closed", "`true` if the message has ended and nothing follows"),
+        ("Stream-Cursor", "the `cursor` of the next live read"),
+    ];
+    let describe = |(name, description): (&str, &str)| {
+        (name.to_owned(), json!({"schema": {"type": "string"}, "description": description}))
+    };
+    Value::Object(headers.map(describe).into_iter().collect())
 }
 
 /// Describes the response header `ETag`, which names the stored version.

@@ -28,7 +28,11 @@ pub(super) const TAGS: [(&str, &str); 13] = [
 pub(super) const PROBLEM_CODES: &[(&str, u16, &str)] = &[
     ("malformed_request", 400, "path, query or body cannot be read, or the body broke off"),
     ("malformed_json", 400, "the body is not JSON"),
-    ("malformed_cursor", 400, "the cursor is not the number of an event"),
+    (
+        "malformed_cursor",
+        400,
+        "the cursor is not the number of an event, or the offset not one of the stream",
+    ),
     ("unknown_cursor", 400, "no row of the list has the id that the page should follow"),
     ("unauthorized", 401, "no key, or one that is not valid"),
     ("model_forbidden", 403, "the key may not ask this model, or not by this route"),
@@ -159,6 +163,8 @@ pub(super) const LISTING_CODES: Codes = &["unknown_field", "invalid_field", "unk
 pub(super) const PATH_CODES: Codes = &["not_found"];
 pub(super) const ADMIN_CODES: Codes = &["forbidden"];
 pub(super) const STREAM_CODES: Codes = &["too_many_streams", "server_full", "damaged"];
+/// For reads of Durable Streams, whose unknown fields are ignored.
+pub(super) const STREAM_QUERY_CODES: Codes = &["malformed_cursor", "malformed_request"];
 pub(super) const SCHEMA_CODES: Codes = &["invalid_schema", "schema_limit", "schema_too_complex"];
 /// For operations whose work may take long and waits for the CPU pool.
 pub(super) const POOL_CODES: Codes = &["too_many_running"];

@@ -123,6 +123,22 @@ pub(super) fn cursor() -> Vec<Value> {
     ]
 }
 
+/// Parameters of a Durable Stream.
+pub(super) fn durable_stream() -> Vec<Value> {
+    let modes = json!({"type": "string", "enum": ["long-poll", "sse"]});
+    let views = json!({"type": "string", "enum": ["events", "text"]});
+    let text = json!({"type": "string"});
+    let offset = "`Stream-Next-Offset` of the previous response, `-1` for the beginning, `now` for the tail; the \
+                  beginning if absent, required with `live`";
+    vec![
+        query_parameter("offset", &text, offset),
+        query_parameter("live", &modes, "waits for what is not there yet; what there is if absent"),
+        query_parameter("cursor", &text, "`Stream-Cursor` of the previous response"),
+        query_parameter("view", &views, "`events` if absent; `text`: the raw text of the reply"),
+        header_parameter("If-None-Match", "`ETag` of an earlier read at the same offset"),
+    ]
+}
+
 /// Describes a query parameter.
 fn query_parameter(name: &str, schema: &Value, description: &str) -> Value {
     json!({"name": name, "in": "query", "schema": schema, "description": description})

@@ -7,13 +7,13 @@ use super::idempotency::{self, ResponseStorage};
 use super::operation_docs::{
     ADMIN_CODES, ANSWER_CODES, BUSY_CODES, Codes, FIXED_PATH_CODES, IDEMPOTENCY_CODES, IF_MATCH_CODES,
     LISTING_CODES, MESSAGE_CODES, MODEL_CODES, PATH_CODES, POOL_CODES, QUERY_CODES, RENDER_CODES,
-    SCHEMA_CODES, SCRIPT_CODES, STATE_CODES, STREAM_CODES, TEMPLATE_CODES,
+    SCHEMA_CODES, SCRIPT_CODES, STATE_CODES, STREAM_CODES, STREAM_QUERY_CODES, TEMPLATE_CODES,
 };
 use super::parameters::{self, RowParameters};
 use super::{
-    cards, conversations, decode, dialogue_turns, dialogues, events, figures, imports, keys, messages,
-    openapi, play, prompts, record, rules, scripts, services, settings, states, templates, tool_answers,
-    tool_calls, tools, usage, versions,
+    cards, conversations, decode, dialogue_turns, dialogues, durable_streams, events, figures, imports, keys,
+    messages, openapi, play, prompts, record, rules, scripts, services, settings, states, templates,
+    tool_answers, tool_calls, tools, usage, versions,
 };
 use crate::http::app::AppState;
 
@@ -141,6 +141,9 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
     get "/api/v1/messages/{id}/events" => events::follow,
         "followMessage" "messages" "Follow a message"
         None, "200" Events, [STREAM_CODES, QUERY_CODES, &["malformed_cursor"]] with parameters::cursor;
+    get "/api/v1/messages/{id}/stream" => durable_streams::read_message,
+        "readMessageStream" "messages" "Read a message as a Durable Stream"
+        None, "200" Json("StreamMessages"), [STREAM_CODES, STREAM_QUERY_CODES] with parameters::durable_stream;
     post "/api/v1/messages/{id}/stream_tokens" => keys::create_token,
         "createStreamToken" "messages" "Get a token for `?token=` of the event stream"
         None, "201" Json("StreamToken"), [], idempotency::TOKEN_RESPONSE;
@@ -306,6 +309,9 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
     get "/api/v1/dialogues/{id}/turns/{turn}/events" => events::follow_turn,
         "followTurn" "dialogues" "Follow a turn"
         None, "200" Events, [STREAM_CODES, QUERY_CODES, &["malformed_cursor"]] with parameters::cursor;
+    get "/api/v1/dialogues/{id}/turns/{turn}/stream" => durable_streams::read_turn,
+        "readTurnStream" "dialogues" "Read a turn as a Durable Stream"
+        None, "200" Json("StreamMessages"), [STREAM_CODES, STREAM_QUERY_CODES] with parameters::durable_stream;
     post "/api/v1/dialogues/{id}/cancel" => dialogues::cancel,
         "cancelDialogue" "dialogues" "Stop the running turn and its model call"
         None, "202" Json("CancelledTurn"), [];

@@ -283,6 +283,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("Metadata", metadata_schema(&text, &number, &flag)),
         ("Problem", object_schema(&problem)),
         ("Event", events_schema(&text, &number, &flag)),
+        ("StreamMessages", stream_messages_schema(&number)),
     ]
 }
 
@@ -306,6 +307,11 @@ fn update_schema(text: &Value, number: &Value, flag: &Value) -> Value {
 
 fn notice_schema(text: &Value) -> Value {
     object_schema(&[("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())])
+}
+
+/// Messages of a Durable Stream: events, with the numbers of those that have one.
+fn stream_messages_schema(number: &Value) -> Value {
+    list_schema(&json!({"allOf": [schema_ref("Event"), {"properties": {"id": number}}]}))
 }
 
 /// Match in the text search of conversations.
