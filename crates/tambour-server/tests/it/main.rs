@@ -15,6 +15,7 @@ mod dialogue_crash;
 mod dialogues;
 #[cfg(target_os = "linux")]
 mod disk;
+mod durable_streams;
 mod ends;
 mod events;
 mod every_route;

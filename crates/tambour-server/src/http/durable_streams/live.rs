@@ -47,6 +47,11 @@ impl GrowthWait {
         GrowthWait { removal, interval, batches: None }
     }
 
+    /// Returns whether the key of the client was removed.
+    fn is_key_removed(&self) -> bool {
+        self.removal.is_cancelled()
+    }
+
     /// Waits until the log has entries after `position`, for a moment at most. Positions of later calls must
     /// not be lower.
     ///
@@ -138,7 +143,8 @@ impl EventSource {
     async fn try_next_frames(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
         let mut frames = Vec::new();
         while frames.is_empty() {
-            if self.progress == Progress::Over {
+            // A client whose key was removed learns why when it reconnects.
+            if self.progress == Progress::Over || self.growth_wait.is_key_removed() {
                 return Ok(None);
             }
             if self.progress == Progress::Waiting {
@@ -146,7 +152,6 @@ impl EventSource {
                 match growth_wait.wait(app, reader.run_id(), *position).await? {
                     Growth::Grown => self.progress = Progress::Reading,
                     Growth::Quiet => write_comment("heartbeat", &mut frames),
-                    // The client learns why when it reconnects.
                     Growth::KeyRemoved => self.progress = Progress::Over,
                 }
                 continue;

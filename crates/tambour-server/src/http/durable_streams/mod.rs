@@ -127,7 +127,7 @@ impl StreamRequest {
         };
         let start = reader.start_at(&self.app, offset).await?;
         let chunk = reader.read(&self.app, start).await?;
-        let tag = etag(query.view, offset, &chunk);
+        let tag = etag(query.view, start, &chunk);
         let body = query.view.wrap(chunk.body.clone());
         let mut response = match matches_etag(&self.headers, &tag) {
             true => chunk_response(StatusCode::NOT_MODIFIED, query.view, &chunk, REVALIDATE, None),
@@ -240,13 +240,13 @@ fn chunk_response(
 }
 
 /// Returns the entity tag of a catch-up read: what it begins and ends with determines its body.
-fn etag(view: View, offset: u64, chunk: &Chunk) -> String {
+fn etag(view: View, start: Position, chunk: &Chunk) -> String {
     let state = match (chunk.is_closed, chunk.is_tail) {
         (true, _) => "closed",
         (false, true) => "tail",
         (false, false) => "part",
     };
-    format!("\"{}-{offset}-{}-{state}\"", view.name(), chunk.next.offset())
+    format!("\"{}-{}-{}-{state}\"", view.name(), start.offset(), chunk.next.offset())
 }
 
 /// Returns whether `If-None-Match` names the tag.
