@@ -236,7 +236,8 @@ impl ClientSetup {
             return;
         }
         // Each test starts its own server and mostly waits.
-        let mut started = Vec::new();
+        let streams = client_command(node, &["durable_streams.mjs", server]);
+        let mut started = vec![steps.start_step("clients, Durable Streams", streams)];
         if let Some(python) = &python {
             let python_path = python.display().to_string();
             let tests: [(&str, &Path, &[&str]); 3] = [

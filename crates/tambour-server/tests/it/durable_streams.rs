@@ -231,8 +231,7 @@ async fn a_stream_grows_and_closes() {
     assert!(quiet.is_up_to_date() && !quiet.is_closed());
     let live = server.begin_get(&path(&id, "offset=now&live=sse&view=text")).await;
     second.open();
-    let later =
-        wait_messages(&server, &id, &format!("view=text&after={tail}"), |text| text.ends_with("two")).await;
+    let later = wait_messages(&server, &id, "view=text", |text| text.ends_with("two")).await;
     assert!(later > tail);
     assert_eq!(read(&server, &id, &format!("offset={tail}&view=text")).await.text, "two");
     let poll_path = path(&id, &format!("offset={later}&live=long-poll&view=text"));
