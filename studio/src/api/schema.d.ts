@@ -500,6 +500,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/dialogues/{id}/turns/{turn}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a turn as a Durable Stream */
+        get: operations["readTurnStream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/figures": {
         parameters: {
             query?: never;
@@ -719,6 +736,23 @@ export interface paths {
         put?: never;
         /** Regenerate a message: another one takes its place */
         post: operations["regenerateMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/messages/{id}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a message as a Durable Stream */
+        get: operations["readMessageStream"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3046,6 +3080,9 @@ export interface components {
                 rule: string;
             }[];
         };
+        StreamMessages: (components["schemas"]["Event"] & {
+            id?: number;
+        })[];
         StreamToken: {
             expires_in: number;
             token: string;
@@ -8282,7 +8319,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `malformed_cursor`: the cursor is not the number of an event */
+            /** @description `malformed_cursor`: the cursor is not the number of an event, or the offset not one of the stream */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8355,6 +8392,183 @@ export interface operations {
                         code?: "unknown_field" | "invalid_field";
                         /** @constant */
                         status?: 422;
+                    };
+                };
+            };
+            /** @description `too_many_streams`: the owner has reached the limit of open event streams */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_many_streams";
+                        /** @constant */
+                        status?: 429;
+                    };
+                };
+            };
+            /**
+             * @description `internal_error`: the server failed
+             *     `damaged`: stored data cannot be read
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error" | "damaged";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `server_full`: the server has reached its limit of open event streams
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable" | "server_full";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    readTurnStream: {
+        parameters: {
+            query?: {
+                /** @description `Stream-Cursor` of the previous response */
+                cursor?: string;
+                /** @description waits for what is not there yet; what there is if absent */
+                live?: "long-poll" | "sse";
+                /** @description `Stream-Next-Offset` of the previous response, `-1` for the beginning, `now` for the tail; the beginning if absent, required with `live` */
+                offset?: string;
+                /** @description `events` if absent; `text`: the raw text of the reply */
+                view?: "events" | "text";
+            };
+            header?: {
+                /** @description `ETag` of an earlier read at the same offset */
+                "If-None-Match"?: string;
+            };
+            path: {
+                id: string;
+                turn: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    /** @description `true` if the message has ended and nothing follows */
+                    "Stream-Closed"?: string;
+                    /** @description the `cursor` of the next live read */
+                    "Stream-Cursor"?: string;
+                    /** @description the offset of the next read */
+                    "Stream-Next-Offset"?: string;
+                    /** @description `true` if nothing more was there */
+                    "Stream-Up-To-Date"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamMessages"];
+                    "text/event-stream": string;
+                    "text/plain": string;
+                };
+            };
+            /** @description a long poll has waited, or the stream is closed and nothing follows the offset */
+            204: {
+                headers: {
+                    /** @description `true` if the message has ended and nothing follows */
+                    "Stream-Closed"?: string;
+                    /** @description the `cursor` of the next live read */
+                    "Stream-Cursor"?: string;
+                    /** @description the offset of the next read */
+                    "Stream-Next-Offset"?: string;
+                    /** @description `true` if nothing more was there */
+                    "Stream-Up-To-Date"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `If-None-Match` names what would be sent */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /**
+             * @description `malformed_request`: path, query or body cannot be read, or the body broke off
+             *     `malformed_cursor`: the cursor is not the number of an event, or the offset not one of the stream
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request" | "malformed_cursor";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: the owner has no such object */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
                     };
                 };
             };
@@ -10468,7 +10682,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `malformed_cursor`: the cursor is not the number of an event */
+            /** @description `malformed_cursor`: the cursor is not the number of an event, or the offset not one of the stream */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10804,6 +11018,182 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
                         code?: "store_unavailable" | "overloaded" | "closing" | "tool_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    readMessageStream: {
+        parameters: {
+            query?: {
+                /** @description `Stream-Cursor` of the previous response */
+                cursor?: string;
+                /** @description waits for what is not there yet; what there is if absent */
+                live?: "long-poll" | "sse";
+                /** @description `Stream-Next-Offset` of the previous response, `-1` for the beginning, `now` for the tail; the beginning if absent, required with `live` */
+                offset?: string;
+                /** @description `events` if absent; `text`: the raw text of the reply */
+                view?: "events" | "text";
+            };
+            header?: {
+                /** @description `ETag` of an earlier read at the same offset */
+                "If-None-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    /** @description `true` if the message has ended and nothing follows */
+                    "Stream-Closed"?: string;
+                    /** @description the `cursor` of the next live read */
+                    "Stream-Cursor"?: string;
+                    /** @description the offset of the next read */
+                    "Stream-Next-Offset"?: string;
+                    /** @description `true` if nothing more was there */
+                    "Stream-Up-To-Date"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamMessages"];
+                    "text/event-stream": string;
+                    "text/plain": string;
+                };
+            };
+            /** @description a long poll has waited, or the stream is closed and nothing follows the offset */
+            204: {
+                headers: {
+                    /** @description `true` if the message has ended and nothing follows */
+                    "Stream-Closed"?: string;
+                    /** @description the `cursor` of the next live read */
+                    "Stream-Cursor"?: string;
+                    /** @description the offset of the next read */
+                    "Stream-Next-Offset"?: string;
+                    /** @description `true` if nothing more was there */
+                    "Stream-Up-To-Date"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `If-None-Match` names what would be sent */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /**
+             * @description `malformed_request`: path, query or body cannot be read, or the body broke off
+             *     `malformed_cursor`: the cursor is not the number of an event, or the offset not one of the stream
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request" | "malformed_cursor";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
+            };
+            /** @description `unauthorized`: no key, or one that is not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: the owner has no such object */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `too_many_streams`: the owner has reached the limit of open event streams */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_many_streams";
+                        /** @constant */
+                        status?: 429;
+                    };
+                };
+            };
+            /**
+             * @description `internal_error`: the server failed
+             *     `damaged`: stored data cannot be read
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error" | "damaged";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `server_full`: the server has reached its limit of open event streams
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable" | "server_full";
                         /** @constant */
                         status?: 503;
                     };
