@@ -24,7 +24,7 @@ const BATCH_BYTES: usize = 16 << 10;
 /// Result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// The log has entries after the position.
+    /// The log has entries after the position, or can no longer be followed.
     Grown,
     /// Nothing has come in time.
     Quiet,
@@ -40,11 +40,13 @@ pub(super) struct GrowthWait {
     interval: Duration,
     /// Followed log; opened when first needed.
     batches: Option<BoxStream<'static, Result<Batch, StoreError>>>,
+    /// True once no batch is left.
+    has_ended: bool,
 }
 
 impl GrowthWait {
     pub(super) fn new(removal: CancellationToken, interval: Duration) -> GrowthWait {
-        GrowthWait { removal, interval, batches: None }
+        GrowthWait { removal, interval, batches: None, has_ended: false }
     }
 
     /// Returns whether the key of the client was removed.
@@ -56,24 +58,29 @@ impl GrowthWait {
     /// not be lower.
     ///
     /// # Errors
-    /// The log cannot be followed: the server is stopping, or the message was deleted.
+    /// The log cannot be followed any longer, and a read since then has found nothing: the server is stopping,
+    /// and the next start writes the end.
     pub(super) async fn wait(
         &mut self,
         app: &App,
         run_id: &str,
         position: Position,
     ) -> Result<Growth, StoreError> {
+        if self.has_ended {
+            return Err(StoreError::Closed);
+        }
         let batches =
             self.batches.get_or_insert_with(|| app.store.follow(run_id, position.read, BATCH_BYTES));
+        let has_ended = &mut self.has_ended;
         let follow = async {
-            loop {
-                // No batch is left, but no entry ended the log: the server is stopping, and the next start
-                // writes the end.
-                let batch = batches.next().await.unwrap_or(Err(StoreError::Closed))?;
-                if batch.last() > position.read {
+            while let Some(batch) = batches.next().await {
+                if batch?.last() > position.read {
                     return Ok(Growth::Grown);
                 }
             }
+            // The message has ended or was deleted, which a read shows, or the server is stopping.
+            *has_ended = true;
+            Ok(Growth::Grown)
         };
         tokio::select! {
             biased;
