@@ -439,7 +439,8 @@ async fn a_long_log_is_read_in_chunks_that_caches_can_check() {
 #[tokio::test]
 async fn responses_are_private_and_of_their_type() {
     let mock = MockServer::start(vec![reply_script("Four.", 2)]).await;
-    let server = TestServer::start_default(&mock).await;
+    let server =
+        TestServer::start(&mock, |config| config.cors_origins = vec!["https://example.com".to_owned()]).await;
     let id = start_message(&server, &plain_request()).await;
     server.wait_ended(&id).await;
     for (method, query, kind, caching) in [
@@ -458,6 +459,16 @@ async fn responses_are_private_and_of_their_type() {
         assert_eq!(answer.header("cross-origin-resource-policy"), Some("same-origin"));
         assert_eq!(method == "head", answer.text.is_empty());
     }
+    // Pages of configured sites see the headers of the protocol, and may send those of conditional reads.
+    let origin = [("origin", "https://example.com")];
+    let shown = server.call_with("get", &path(&id, ""), None, &origin).await;
+    let exposed = shown.header("access-control-expose-headers").unwrap();
+    for name in ["stream-next-offset", "stream-up-to-date", "stream-closed", "stream-cursor", "etag"] {
+        assert!(exposed.split(", ").any(|exposed| exposed == name), "{name}: {exposed}");
+    }
+    let preflight = [origin[0], ("access-control-request-method", "GET")];
+    let preflight = server.call_with("options", &path(&id, ""), None, &preflight).await;
+    assert!(preflight.header("access-control-allow-headers").unwrap().contains("if-none-match"));
     for method in ["post", "put", "delete", "patch"] {
         let answer = server.call(method, &path(&id, ""), None).await;
         assert_eq!((answer.status, answer.problem_code()), (405, "method_not_allowed"));
