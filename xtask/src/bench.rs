@@ -66,13 +66,13 @@ fn count_instructions() -> anyhow::Result<()> {
     }
     let program = build_benchmark()?;
     let output = Command::new(&program).arg("--cases").output()?;
-    println!("{:<21} {:>12} {:>12} {:>12}", "instructions per byte", "4 bytes", "64 bytes", "whole");
+    println!("{:<21} {:>9} {:>9} {:>9} {:>9}", "instructions per byte", "4 bytes", "tokens", "64 bytes", "whole");
     for case in String::from_utf8(output.stdout)?.lines() {
         print!("{case:<21}");
-        for chunk_size in [4, 64, usize::MAX] {
-            let counts = COUNTED_SIZES.map(|size| count_case(&program, case, size, chunk_size));
+        for chunk in ["4", "tokens", "64", "whole"] {
+            let counts = COUNTED_SIZES.map(|size| count_case(&program, case, size, chunk));
             let [small_count, large_count] = counts.map(|count| count.map(|count| count as f64));
-            print!(" {:>12.1}", (large_count? - small_count?) / (COUNTED_SIZES[1] - COUNTED_SIZES[0]) as f64);
+            print!(" {:>9.1}", (large_count? - small_count?) / (COUNTED_SIZES[1] - COUNTED_SIZES[0]) as f64);
         }
         println!();
     }
@@ -90,11 +90,12 @@ fn build_benchmark() -> anyhow::Result<String> {
     path.context("the benchmark did not build")
 }
 
-/// Counts the instructions of one case with an input of `size` bytes, in chunks of `chunk_size` bytes.
-fn count_case(program: &str, case: &str, size: usize, chunk_size: usize) -> anyhow::Result<u64> {
+/// Counts the instructions of one case with an input of `size` bytes. `chunk` is the length of its chunks in
+/// bytes, `tokens` or `whole`.
+fn count_case(program: &str, case: &str, size: usize, chunk: &str) -> anyhow::Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", program, "--count", case])
-        .args([size.to_string(), chunk_size.to_string()])
+        .args([size.to_string().as_str(), chunk])
         .output()?;
     let text = String::from_utf8_lossy(&output.stderr);
     let count = text.lines().find_map(|line| line.split_once("Collected :")).context("no count")?.1;

@@ -1,9 +1,12 @@
 //! Speed of whole readings: nanoseconds a chunk and megabytes a second for each dialect, and
 //! as a lower bound a search for `<` in each chunk, measured in the same run.
+//! Their texts are those of the recorded replies (`recorded.rs`), cut as tokens come and at fixed lengths.
 //!
 //! `cargo xtask bench lib` runs it; without `--bench` it reads each reply once as a smoke test. `--json`
-//! prints one object a line. `--count CASE SIZE CHUNK` reads once, for instruction counters; `--only CASE`
-//! measures one case.
+//! prints one object a line. `--count CASE SIZE CHUNK` reads once, for instruction counters; CHUNK is a length
+//! in bytes, `tokens` or `whole`. `--only CASE` measures one case.
+
+mod recorded;
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -14,15 +17,21 @@ use tambour::dialect;
 use tambour::event::Sink;
 use tambour::{Event, Finding, InputEnd, Options, Pipeline};
 
+use recorded::TextKind;
+
 /// Function that makes a reply of about this many bytes.
 type MakeText = fn(usize) -> String;
 
 /// Name, dialect and reply of each case.
-const CASES: [(&str, &str, MakeText); 17] = [
-    ("plain, think", "plain", plain_reply),
-    ("plain, Chinese", "plain", chinese_reply),
-    ("plain, code", "plain", code_reply),
-    ("thinkingml", "thinkingml", thinkingml_reply),
+const CASES: [(&str, &str, MakeText); 21] = [
+    ("plain, mixed", "plain", |size| plain_reply(TextKind::Mixed, size)),
+    ("plain, English", "plain", |size| plain_reply(TextKind::English, size)),
+    ("plain, Chinese", "plain", |size| plain_reply(TextKind::Chinese, size)),
+    ("plain, code", "plain", |size| plain_reply(TextKind::Code, size)),
+    ("thinkingml, mixed", "thinkingml", |size| thinkingml_reply(TextKind::Mixed, size)),
+    ("thinkingml, English", "thinkingml", |size| thinkingml_reply(TextKind::English, size)),
+    ("thinkingml, Chinese", "thinkingml", |size| thinkingml_reply(TextKind::Chinese, size)),
+    ("thinkingml, code", "thinkingml", |size| thinkingml_reply(TextKind::Code, size)),
     ("jsonseq", "jsonseq", jsonseq_reply),
     ("jsonseq, small events", "jsonseq", small_event_reply),
     ("aiplan, small calls", "aiplan", small_call_plan),
@@ -30,16 +39,88 @@ const CASES: [(&str, &str, MakeText); 17] = [
     ("aiplan, answer", "aiplan", answer_reply),
     ("filament, content", "filament", story_reply),
     ("filament, operations", "filament", turns_reply),
-    ("toolcall, text", "toolcall", plain_reply),
+    ("toolcall, text", "toolcall", |size| plain_reply(TextKind::Mixed, size)),
     ("toolcall, hermes", "toolcall", written_calls_reply),
-    ("toolcall, one 1 MB argument", "toolcall", written_argument_reply),
-    ("auto, plain", "auto", plain_reply),
-    ("auto, thinkingml", "auto", thinkingml_reply),
+    ("toolcall, one argument", "toolcall", written_argument_reply),
+    ("auto, plain", "auto", |size| plain_reply(TextKind::Mixed, size)),
+    ("auto, thinkingml", "auto", |size| thinkingml_reply(TextKind::Mixed, size)),
     ("auto, jsonseq", "auto", jsonseq_reply),
 ];
 
 const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
-const CHUNKS: [usize; 3] = [4, 64, usize::MAX];
+const CUTS: [Cut; 4] = [Cut::Bytes(4), Cut::Tokens, Cut::Bytes(64), Cut::Whole];
+
+/// How a reply is cut into chunks.
+#[derive(Clone, Copy)]
+enum Cut {
+    /// Chunks of this many bytes, also within a character.
+    Bytes(usize),
+    /// Chunks of 1 to 12 bytes and whole characters, as tokens come.
+    Tokens,
+    Whole,
+}
+
+impl Cut {
+    /// Parses a length in bytes, `tokens` or `whole`.
+    fn parse(name: &str) -> Cut {
+        match name {
+            "tokens" => Cut::Tokens,
+            "whole" => Cut::Whole,
+            length => Cut::Bytes(length.parse().expect("a length in bytes, `tokens` or `whole`")),
+        }
+    }
+
+    /// Calls `read` with each chunk of the reply.
+    fn for_each_chunk<'r>(self, reply: &'r str, mut read: impl FnMut(&'r [u8])) {
+        match self {
+            Cut::Bytes(length) => reply.as_bytes().chunks(length).for_each(read),
+            Cut::Tokens => TokenChunks::new(reply).for_each(read),
+            Cut::Whole => read(reply.as_bytes()),
+        }
+    }
+
+    fn count_chunks(self, reply: &str) -> usize {
+        let mut count = 0;
+        self.for_each_chunk(reply, |_| count += 1);
+        count
+    }
+}
+
+/// Iterator over chunks of 1 to 12 bytes that end at characters. Their lengths are the same in each run.
+struct TokenChunks<'r> {
+    unread: &'r str,
+    /// State of the random numbers (xorshift), never 0.
+    random: u32,
+}
+
+impl<'r> TokenChunks<'r> {
+    const MAX_LEN: u32 = 12;
+
+    fn new(reply: &'r str) -> TokenChunks<'r> {
+        TokenChunks { unread: reply, random: 0x9E37_79B9 }
+    }
+}
+
+impl<'r> Iterator for TokenChunks<'r> {
+    type Item = &'r [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'r [u8]> {
+        if self.unread.is_empty() {
+            return None;
+        }
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        let length = (1 + self.random % Self::MAX_LEN) as usize;
+        // The character that a cut would split goes to the next chunk, unless it is the first.
+        let length = self.unread.floor_char_boundary(length);
+        let length = if length == 0 { self.unread.ceil_char_boundary(1) } else { length };
+        let (chunk, unread) = self.unread.split_at(length);
+        self.unread = unread;
+        Some(chunk.as_bytes())
+    }
+}
 
 /// Sink that counts bytes of text, so that the compiler cannot remove an event.
 #[derive(Default)]
@@ -82,11 +163,11 @@ fn available_cases() -> impl Iterator<Item = (&'static str, &'static str, MakeTe
 
 fn read_once(case: &str, size: &str, chunk: &str) {
     let (_, dialect, make) = available_cases().find(|(name, ..)| *name == case).expect("one of `--cases`");
-    let (size, chunk) = (size.parse().expect("a size"), chunk.parse().expect("a size"));
-    black_box(read_reply(dialect, make(size).as_bytes(), chunk));
+    let size = size.parse().expect("a size");
+    black_box(read_reply(dialect, &make(size), Cut::parse(chunk)));
 }
 
-fn read_reply(dialect: &str, reply: &[u8], chunk: usize) -> usize {
+fn read_reply(dialect: &str, reply: &str, cut: Cut) -> usize {
     let mut sink = EventCounter::default();
     static PLAIN: LazyLock<Options> = LazyLock::new(Options::default);
     static CALLING: LazyLock<Options> = LazyLock::new(|| {
@@ -97,28 +178,32 @@ fn read_reply(dialect: &str, reply: &[u8], chunk: usize) -> usize {
     });
     let options = if dialect == "toolcall" { &CALLING } else { &PLAIN };
     let mut pipeline = Pipeline::new(dialect, options).expect("it is in the table");
-    reply.chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut sink));
+    cut.for_each_chunk(reply, |chunk| pipeline.push(chunk, &mut sink));
     pipeline.finish(&InputEnd::stop(), &mut sink);
     sink.0
 }
 
 /// Searches for `<`, the least that a reader of markup does.
-fn search_floor(reply: &[u8], chunk: usize) -> usize {
-    reply.chunks(chunk).map(|chunk| memchr::memchr(b'<', black_box(chunk)).unwrap_or(1)).sum()
+fn search_floor(reply: &str, cut: Cut) -> usize {
+    let mut sum = 0;
+    cut.for_each_chunk(reply, |chunk| sum += memchr::memchr(b'<', black_box(chunk)).unwrap_or(1));
+    sum
 }
 
 /// One measurement.
 struct BenchRow {
     case: &'static str,
     bytes: usize,
-    chunk: usize,
+    cut: Cut,
+    /// Number of chunks.
+    chunks: usize,
     time: Duration,
     floor: Duration,
 }
 
 impl BenchRow {
     fn nanoseconds_per_chunk(&self, time: Duration) -> f64 {
-        time.as_nanos() as f64 / self.bytes.div_ceil(self.chunk.min(self.bytes)) as f64
+        time.as_nanos() as f64 / self.chunks as f64
     }
 
     fn rate(&self, time: Duration) -> f64 {
@@ -126,7 +211,11 @@ impl BenchRow {
     }
 
     fn print_json(&self) {
-        let chunk = if self.chunk == usize::MAX { "null".to_owned() } else { self.chunk.to_string() };
+        let chunk = match self.cut {
+            Cut::Bytes(length) => length.to_string(),
+            Cut::Tokens => "\"tokens\"".to_owned(),
+            Cut::Whole => "null".to_owned(),
+        };
         println!(
             "{{\"case\":\"{}\",\"bytes\":{},\"chunk\":{chunk},\"ns_per_chunk\":{:.1},\"mb_per_s\":{:.1},\
              \"floor_ns_per_chunk\":{:.1},\"ratio\":{:.2}}}",
@@ -149,11 +238,11 @@ fn measure_cases(
     for (case, dialect, make) in cases {
         for size in SIZES {
             let reply = make(size);
-            let reply = reply.as_bytes();
-            for chunk in CHUNKS {
-                let time = best_time(each, || read_reply(dialect, reply, chunk));
-                let floor = best_time(each, || search_floor(reply, chunk));
-                rows.push(BenchRow { case, bytes: reply.len(), chunk, time, floor });
+            for cut in CUTS {
+                let time = best_time(each, || read_reply(dialect, &reply, cut));
+                let floor = best_time(each, || search_floor(&reply, cut));
+                let (bytes, chunks) = (reply.len(), cut.count_chunks(&reply));
+                rows.push(BenchRow { case, bytes, cut, chunks, time, floor });
             }
         }
     }
@@ -162,23 +251,24 @@ fn measure_cases(
 
 fn print_table(rows: &[BenchRow]) {
     println!(
-        "{:<20} {:^26}  {:^17}  {:^16}  {:^18}",
-        "", "ns per 4 bytes", "64 bytes, 1 MB", "whole, 1 MB", "floor"
+        "{:<21} {:^26}  {:>8}  {:^17}  {:>8}  {:^18}",
+        "", "ns per 4 bytes", "token", "64 bytes, 1 MB", "whole", "floor, 4 bytes"
     );
     println!(
-        "{:<20} {:>8} {:>8} {:>8}  {:>8} {:>8}  {:>16}  {:>8} {:>9}",
-        "", "4 KB", "64 KB", "1 MB", "ns", "MB/s", "MB/s", "ns", "times it"
+        "{:<21} {:>8} {:>8} {:>8}  {:>8}  {:>8} {:>8}  {:>8}  {:>8} {:>9}",
+        "", "4 KB", "64 KB", "1 MB", "ns", "ns", "MB/s", "MB/s", "ns", "times it"
     );
-    // Three sizes, three chunk sizes each.
-    for rows in rows.chunks(SIZES.len() * CHUNKS.len()) {
-        let (small, middle, large) = (&rows[0], &rows[3], &rows[6]);
-        let (lines, whole) = (&rows[7], &rows[8]);
+    // Three sizes, and within each the cuts in the order of `CUTS`.
+    for rows in rows.chunks(SIZES.len() * CUTS.len()) {
+        let (small, middle, large) = (&rows[0], &rows[4], &rows[8]);
+        let (tokens, lines, whole) = (&rows[9], &rows[10], &rows[11]);
         println!(
-            "{:<20} {:>8.1} {:>8.1} {:>8.1}  {:>8.1} {:>8.0}  {:>16.0}  {:>8.1} {:>9.1}",
+            "{:<21} {:>8.1} {:>8.1} {:>8.1}  {:>8.1}  {:>8.1} {:>8.0}  {:>8.0}  {:>8.1} {:>9.1}",
             small.case,
             small.nanoseconds_per_chunk(small.time),
             middle.nanoseconds_per_chunk(middle.time),
             large.nanoseconds_per_chunk(large.time),
+            tokens.nanoseconds_per_chunk(tokens.time),
             lines.nanoseconds_per_chunk(lines.time),
             lines.rate(lines.time),
             whole.rate(whole.time),
@@ -201,43 +291,24 @@ fn best_time(each: Duration, mut run: impl FnMut() -> usize) -> Duration {
     }
 }
 
-const PROSE: &str = "Well, this is prose as models write it, more or less: a sentence, then another one. When the \
-                     first part is settled (a < b holds here), the second follows from it.\n\n- one item\n- **two** items\n\n";
-
-const CHINESE: &str = "先看问题，再找原因：第一步确认现象，第二步查看日志，第三步逐个排除。每一步都记下结果，方便回头核对。\n\n";
-
-const CODE: &str = "Use a map:\n\n```rust\nlet mut seen: HashMap<String, Vec<u8>> = HashMap::new();\nfor (k, v) in input.iter() {\n    \
-                    if v.len() < 3 && k != \"\" { seen.insert(k.clone(), v.to_vec()); }\n}\n```\n\nThen call `get::<T>()` on it.\n\n";
-
 /// Repeats `piece` up to about `size` bytes.
 fn repeat_to_size(piece: &str, size: usize) -> String {
     piece.repeat((size / piece.len()).max(1))
 }
 
 /// Makes a reply of which a quarter is reasoning and the rest is the answer.
-fn plain_reply(size: usize) -> String {
-    format!("<think>\n{}</think>\n{}", repeat_to_size(PROSE, size / 4), repeat_to_size(PROSE, size * 3 / 4))
+fn plain_reply(kind: TextKind, size: usize) -> String {
+    let reasoning = recorded::make_reasoning(kind, size / 4);
+    format!("<think>\n{reasoning}</think>\n{}", recorded::make_answer(kind, size * 3 / 4))
 }
 
-fn chinese_reply(size: usize) -> String {
-    format!(
-        "<think>\n{}</think>\n{}",
-        repeat_to_size(CHINESE, size / 4),
-        repeat_to_size(CHINESE, size * 3 / 4)
-    )
-}
-
-fn code_reply(size: usize) -> String {
-    format!("<think>\n{}</think>\n{}", repeat_to_size(PROSE, size / 4), repeat_to_size(CODE, size * 3 / 4))
-}
-
-fn thinkingml_reply(size: usize) -> String {
+fn thinkingml_reply(kind: TextKind, size: usize) -> String {
     let mut reply = String::from("<serp>The user wants a plan.</serp>\n<thinking>\n");
     for (id, title) in ["Goal", "Facts", "Plan"].into_iter().enumerate() {
-        let text = repeat_to_size(PROSE, size / 12);
+        let text = recorded::make_reasoning(kind, size / 12);
         let _ = write!(reply, "<phase id=\"{}\">\n<title>{title}</title>\n{text}</phase>\n", id + 1);
     }
-    let answer = repeat_to_size(PROSE, size * 3 / 4);
+    let answer = recorded::make_answer(kind, size * 3 / 4);
     let _ = write!(
         reply,
         "</thinking>\n<final>\n{answer}<!-- <serp_queries>\n[\"q1\",\"q2\"]\n</serp_queries> -->\n</final>"
@@ -247,7 +318,8 @@ fn thinkingml_reply(size: usize) -> String {
 
 /// Makes one `thought` and one `content` element.
 fn story_reply(size: usize) -> String {
-    let (thought, content) = (repeat_to_size(PROSE, size / 4), repeat_to_size(PROSE, size * 3 / 4));
+    let thought = recorded::make_reasoning(TextKind::Mixed, size / 4);
+    let content = recorded::make_answer(TextKind::Mixed, size * 3 / 4);
     format!("<thought>\n{thought}</thought>\n<content>\n{content}</content>\n")
 }
 
@@ -263,16 +335,25 @@ fn jsonseq_reply(size: usize) -> String {
     let line = |event: &str, data: serde_json::Value| {
         format!("{}\n", serde_json::json!({"event": event, "data": data}))
     };
-    let delta = |event: &str, mut data: serde_json::Value| {
-        data["text"] = PROSE.into();
-        line(event, data)
+    let deltas = |event: &str, data: serde_json::Value, text: String| {
+        // A paragraph to a delta.
+        let lines = text.split_inclusive("\n\n").map(|text| {
+            let mut data = data.clone();
+            data["text"] = text.into();
+            line(event, data)
+        });
+        lines.collect::<String>()
     };
     let none = || serde_json::json!({});
+    let (reasoning, answer) = (
+        recorded::make_reasoning(TextKind::Mixed, size / 4),
+        recorded::make_answer(TextKind::Mixed, size * 3 / 4),
+    );
     let mut reply = line("thinking_start", none());
     reply += &line("phase_start", serde_json::json!({"id": 1, "title": "Goal"}));
-    reply += &repeat_to_size(&delta("phase_delta", serde_json::json!({"id": 1})), size / 4);
+    reply += &deltas("phase_delta", serde_json::json!({"id": 1}), reasoning);
     reply += &line("thinking_end", none());
-    reply += &repeat_to_size(&delta("final_delta", none()), size * 3 / 4);
+    reply += &deltas("final_delta", none(), answer);
     reply += &line("serp_queries", serde_json::json!({"queries": ["q1", "q2"]}));
     reply + &line("final_end", none())
 }
@@ -301,11 +382,11 @@ fn small_call_plan(size: usize) -> String {
 }
 
 fn large_argument_plan(size: usize) -> String {
-    plan_json("TOOL_EXECUTION", None, &[call_json(&repeat_to_size(PROSE, size))])
+    plan_json("TOOL_EXECUTION", None, &[call_json(&recorded::make_answer(TextKind::Mixed, size))])
 }
 
 fn answer_reply(size: usize) -> String {
-    plan_json("KNOWLEDGE_QA", Some(&repeat_to_size(PROSE, size)), &[])
+    plan_json("KNOWLEDGE_QA", Some(&recorded::make_answer(TextKind::Mixed, size)), &[])
 }
 
 fn written_call(input: &str) -> String {
@@ -320,5 +401,5 @@ fn written_calls_reply(size: usize) -> String {
 
 /// Makes a call as text with one argument of that size.
 fn written_argument_reply(size: usize) -> String {
-    written_call(&repeat_to_size(PROSE, size))
+    written_call(&recorded::make_answer(TextKind::Mixed, size))
 }
