@@ -147,16 +147,16 @@ impl PlaceCounter {
         self.place.advance(text);
     }
 
-    /// Moves the place past `text` of at most 64 bytes. Bit `i` of `line_feeds` is set if byte `i` is a line
-    /// feed; `is_ascii` is whether all bytes are ASCII.
+    /// Moves the place past a text of `len` bytes, at most 64. Bit `i` of `line_feeds` is set if byte `i` is
+    /// a line feed, that of `continuations` if it continues a character.
     #[inline]
-    pub(crate) fn add_with_lines(&mut self, text: &str, mut line_feeds: u64, is_ascii: bool) {
+    pub(crate) fn add_with_signs(&mut self, len: usize, mut line_feeds: u64, continuations: u64) {
         if !self.pending.is_empty() {
             self.count_pending();
         }
         let place = &mut self.place;
-        place.offset += text.len();
-        let last_line_start = (u64::BITS - line_feeds.leading_zeros()) as usize;
+        place.offset += len;
+        let last_line_start = u64::BITS - line_feeds.leading_zeros();
         if line_feeds != 0 {
             place.column = 1;
         }
@@ -165,11 +165,13 @@ impl PlaceCounter {
             // Clears the lowest bit that is set.
             line_feeds &= line_feeds - 1;
         }
-        place.column += if is_ascii {
-            (text.len() - last_line_start) as u32
-        } else {
-            count_scalars(&text.as_bytes()[last_line_start..])
-        };
+        place.column += len as u32 - last_line_start;
+        // Most English text has none, and without an instruction for it counting bits takes a dozen.
+        if continuations != 0 {
+            // Nothing is left if the last of 64 bytes is a line feed.
+            let continuations = continuations.checked_shr(last_line_start).unwrap_or(0);
+            place.column -= continuations.count_ones();
+        }
     }
 
     /// Counts the pending text and returns the place.

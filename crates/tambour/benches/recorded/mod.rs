@@ -23,7 +23,7 @@ const DIALECT_TAGS: [&str; 8] =
     ["think", "phase", "final", "serp", "thought", "content", "variable_update", "tool_call"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum TextKind {
+pub(crate) enum TextKind {
     English,
     Chinese,
     Code,
@@ -43,12 +43,12 @@ static ANSWERS: LazyLock<RecordedTexts> = LazyLock::new(|| read_recorded(|collec
 static REASONING: LazyLock<RecordedTexts> = LazyLock::new(|| read_recorded(|collector| collector.reasoning));
 
 /// Makes an answer of about `size` bytes.
-pub fn make_answer(kind: TextKind, size: usize) -> String {
+pub(crate) fn make_answer(kind: TextKind, size: usize) -> String {
     ANSWERS.join(kind, size)
 }
 
 /// Makes reasoning of about `size` bytes. That of code is English.
-pub fn make_reasoning(kind: TextKind, size: usize) -> String {
+pub(crate) fn make_reasoning(kind: TextKind, size: usize) -> String {
     REASONING.join(if kind == TextKind::Code { TextKind::English } else { kind }, size)
 }
 

@@ -51,8 +51,8 @@ pub struct SignMasks {
     pub line_feeds: u64,
     /// `<`, `[`, the first byte of `◁`, and backticks: possible beginnings of tags, reasoning marks and code.
     pub marks: u64,
-    /// True if all of the text is ASCII.
-    pub is_ascii: bool,
+    /// Bytes that continue a character: all but the first of each. Other bytes are one character each.
+    pub continuations: u64,
 }
 
 /// Bytes of one vector.
@@ -88,7 +88,7 @@ impl SignMasks {
 
 /// Computes the masks of at most [`SignMasks::MAX_LEN`] bytes, block by block.
 fn scan_blocks(bytes: &[u8]) -> SignMasks {
-    let (mut line_feeds, mut marks, mut union) = (0, 0, u8x16::ZERO);
+    let (mut line_feeds, mut marks, mut continuations) = (0, 0, 0);
     // `at` is the offset of the block, hence the bit of its first byte.
     let mut add_block = |block: [u8; BLOCK_LEN], at: usize| {
         let block = u8x16::new(block);
@@ -97,7 +97,9 @@ fn scan_blocks(bytes: &[u8]) -> SignMasks {
         line_feeds |= bits(equals(b'\n'));
         // 0xE2 is the first byte of `◁`.
         marks |= bits(equals(b'<') | equals(b'[') | equals(0xE2) | equals(b'`'));
-        union |= block;
+        // A continuation byte is 0b10xxxxxx. A bit mask takes the highest bit of each byte; the sum of a byte
+        // with itself has the second highest bit there.
+        continuations |= bits(block) & !bits(block + block);
     };
     match bytes.last_chunk::<BLOCK_LEN>() {
         None => add_block(pad_block(bytes), 0),
@@ -112,8 +114,7 @@ fn scan_blocks(bytes: &[u8]) -> SignMasks {
             }
         }
     }
-    // The bit mask of a vector has the high bit of each byte, which ASCII never sets.
-    SignMasks { line_feeds, marks, is_ascii: union.to_bitmask() == 0 }
+    SignMasks { line_feeds, marks, continuations }
 }
 
 /// Pads fewer bytes than a block with zeros at their end.

@@ -9,7 +9,7 @@ fn scan_bytewise(text: &str) -> SignMasks {
     SignMasks {
         line_feeds: bits(|byte| byte == b'\n'),
         marks: bits(|byte| matches!(byte, b'<' | b'[' | b'`' | 0xE2)),
-        is_ascii: text.is_ascii(),
+        continuations: bits(|byte| (byte as i8) < -64),
     }
 }
 

@@ -164,11 +164,11 @@ impl BlockTracker {
     }
 
     /// Reads a whole line that has no backticks, from its start. Returns false, without reading, for kinds of
-    /// lines that are rare outside of fences.
+    /// lines that are rare.
     #[inline]
     pub(super) fn read_simple_line(&mut self, line: &[u8]) -> bool {
-        if self.fence.is_some() {
-            return false;
+        if let Some(fence) = self.fence {
+            return self.depth == 0 && self.read_simple_code_line(line, fence);
         }
         match line {
             [] if self.depth == 0 => self.has_paragraph = false,
@@ -193,6 +193,18 @@ impl BlockTracker {
                 }
             }
             _ => return false,
+        }
+        self.is_item_empty = false;
+        true
+    }
+
+    /// Reads a whole line in a code block outside of containers. Returns false, without reading, if the line
+    /// may close the block. Code changes nothing else; a blank line ends a paragraph, as everywhere.
+    fn read_simple_code_line(&mut self, line: &[u8], fence: Fence) -> bool {
+        match line.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r')) {
+            Some(&first) if first == fence.mark => return false,
+            Some(_) => {}
+            None => self.has_paragraph = false,
         }
         self.is_item_empty = false;
         true

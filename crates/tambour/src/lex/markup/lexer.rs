@@ -168,7 +168,7 @@ impl MarkupLexer {
     /// Like [`MarkupLexer::skip_text`], for text whose masks are known.
     #[inline]
     pub fn skip_with_signs(&mut self, text: &str, signs: SignMasks) {
-        self.place.add_with_lines(text, signs.line_feeds, signs.is_ascii);
+        self.place.add_with_signs(text.len(), signs.line_feeds, signs.continuations);
     }
 
     /// Offset where the next token other than text may begin.
