@@ -66,7 +66,10 @@ fn count_instructions() -> anyhow::Result<()> {
     }
     let program = build_benchmark()?;
     let output = Command::new(&program).arg("--cases").output()?;
-    println!("{:<21} {:>9} {:>9} {:>9} {:>9}", "instructions per byte", "4 bytes", "tokens", "64 bytes", "whole");
+    println!(
+        "{:<21} {:>9} {:>9} {:>9} {:>9}",
+        "instructions per byte", "4 bytes", "tokens", "64 bytes", "whole"
+    );
     for case in String::from_utf8(output.stdout)?.lines() {
         print!("{case:<21}");
         for chunk in ["4", "tokens", "64", "whole"] {

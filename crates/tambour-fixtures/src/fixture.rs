@@ -72,11 +72,11 @@ pub struct FixtureExpectation {
     pub info: Option<BTreeSet<String>>,
     /// Codes of the findings of severity warning or error in the lenient profile.
     pub lenient: Option<BTreeSet<String>>,
-    /// `completed.metadata.truncated`; absent means false for a fixture that lists its findings.
+    /// `completed.metadata.truncated`; absent means false for a fixture that accounts for its findings.
     pub truncated: Option<bool>,
-    /// `completed.metadata.fallback_reason`; absent means none for a fixture that lists its findings.
+    /// `completed.metadata.fallback_reason`; absent means none for a fixture that accounts for its findings.
     pub fallback_reason: Option<String>,
-    /// `completed.metadata.unused_reason`; absent means none for a fixture that lists its findings.
+    /// `completed.metadata.unused_reason`; absent means none for a fixture that accounts for its findings.
     pub unused_reason: Option<String>,
     /// `completed.metadata.dialect`.
     pub dialect_found: Option<String>,

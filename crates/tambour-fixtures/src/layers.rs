@@ -23,7 +23,8 @@ pub const IMPURE_WORDS: &[&str] = &[
 pub struct LayerRules {
     /// Words that no source file may have outside comments and tests.
     pub forbidden_words: &'static [&'static str],
-    /// Returns `true` if the first module below `src` may use the second.
+    /// Returns `true` if the module given first may use the one given second. Both are modules directly
+    /// below `src`.
     pub is_allowed: fn(&str, &str) -> bool,
 }
 
@@ -88,8 +89,8 @@ pub fn declared_modules(library: &str) -> impl Iterator<Item = &str> {
     lines.filter_map(|declaration| declaration.strip_suffix(';'))
 }
 
-/// Lists the names at the root of the crate that `code` uses, by `crate::` or by as many `super::` as lead
-/// from a module `depth` levels below it to the root.
+/// Lists the names at the root of the crate that `code` uses through `crate::` or through `depth` times
+/// `super::`; `depth` is the number of levels from the root down to the module of `code`.
 fn used_names(code: &str, depth: usize) -> Vec<String> {
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code: String = lines.flat_map(|line| [line, "\n"]).collect();

@@ -89,7 +89,8 @@ pub trait Imports: Send + Sync {
         id: &str,
     ) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Deletes a file and the stored responses that name it; returns `false` if there was no such file.
+    /// Deletes a file and the responses kept for repeated requests that name it; returns `false` if there was
+    /// no such file.
     ///
     /// # Errors
     /// The database failed.

@@ -211,7 +211,7 @@ impl ResponseDecoder {
             chunk = &chunk[1..];
         };
         self.format = match first {
-            _ if self.kind.api().has_lines() => ResponseFormat::Lines(LineReader::new(MAX_BODY_BYTES)),
+            _ if self.kind.api().sends_json_lines() => ResponseFormat::Lines(LineReader::new(MAX_BODY_BYTES)),
             b'{' | b'[' => ResponseFormat::Body(Vec::new()),
             _ => ResponseFormat::Sse(SseReader::new(MAX_BODY_BYTES)),
         };

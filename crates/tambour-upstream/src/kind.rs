@@ -75,7 +75,7 @@ pub(super) trait ServiceApi: Sync {
     fn add_headers(&self, request: Builder, key: Option<&str>) -> Builder;
 
     /// Returns `true` if responses are JSON lines instead of SSE.
-    fn has_lines(&self) -> bool {
+    fn sends_json_lines(&self) -> bool {
         false
     }
 

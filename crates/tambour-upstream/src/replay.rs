@@ -34,7 +34,7 @@ struct RecordedReply {
     /// Dialect of the reply; any dialect if absent.
     #[serde(default)]
     protocol: Option<String>,
-    /// Milliseconds before each chunk; `chunk_delay` for chunks beyond the list or without it.
+    /// Milliseconds before each chunk; `chunk_delay` if the list is absent or too short.
     #[serde(default)]
     delays_ms: Option<Vec<u64>>,
     /// First round, counted from 1, of a dialogue's `ai_say` action in which the recording is played; absent

@@ -35,10 +35,10 @@ use summary::RuleSummary;
 #[command(after_help = "Example:\n  printf 'It is 4.' | tambour check --contract plain -\n\n\
     Exit code 1: a finding of severity error, or no example (--examples). 2: no `--contract`, and replies of several kinds.")]
 pub(crate) struct CheckCommand {
-    /// Dialect of the replies, or `events` for transcripts of a stream; detected if absent, and the same for all texts
+    /// Dialect of the replies, or `events` for transcripts of a stream; detected for each text if absent; all texts must then be of one kind
     #[arg(long, value_name = "CONTRACT", value_parser = PossibleValuesParser::new(args::contract_values()))]
     contract: Option<String>,
-    /// Severity of findings
+    /// Severity that findings get
     #[arg(long, value_enum, default_value_t = Strictness::Strict)]
     profile: Strictness,
     #[command(flatten)]
@@ -48,13 +48,13 @@ pub(crate) struct CheckCommand {
     /// Check the fenced examples inside Markdown files
     #[arg(long, conflicts_with_all = ["field", "contract_field"])]
     examples: bool,
-    /// With --examples: do not fail without any example
+    /// With --examples: succeed even if there are no examples
     #[arg(long, requires = "examples")]
     allow_empty: bool,
-    /// Field of .jsonl records with the reply: a string, or an array of strings that is joined
+    /// Field that holds the reply in .jsonl records: a string, or an array of strings that is joined
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
-    /// Field of .jsonl records with the contract; `--contract` where it is absent
+    /// Field that holds the contract in .jsonl records; `--contract` where it is absent
     #[arg(long, value_name = "NAME", requires = "field")]
     contract_field: Option<String>,
     /// Format of the report

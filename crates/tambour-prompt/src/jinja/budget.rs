@@ -37,7 +37,7 @@ const STOPPED_MESSAGE: &str = "the rendering was stopped: it took too long, or n
 pub struct Budget(Arc<BudgetCounters>);
 
 struct BudgetCounters {
-    /// Steps that are left. Those that the engine counts in a template are deducted when the template ends.
+    /// Steps that are left. Those that minijinja counts in a template are deducted when the template ends.
     steps: AtomicU64,
     /// Bytes that the templates may still allocate.
     bytes: AtomicU64,
@@ -267,7 +267,7 @@ pub(super) fn weigh_keys(state: &State<'_, '_>, value: &Value) -> Result<(), Err
     charge(state, keys, bytes)
 }
 
-/// Returns true for a list, a map or another object of the engine.
+/// Returns true for a list, a map or another object of minijinja.
 fn is_container(value: &Value) -> bool {
     value.as_object().is_some()
 }

@@ -1,6 +1,6 @@
 //! The engine's filters, tests and functions, each with the cost charged before it runs. The environment
 //! starts empty: a filter, test or function that is not registered here does not exist. Factors in charges
-//! for memory cover buffers that grow by doubling, and copies that the engine makes.
+//! for memory cover buffers that grow by doubling, and copies that minijinja makes.
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, filters, functions, tests};
@@ -26,9 +26,9 @@ enum FilterCost {
     Custom(fn(&State<'_, '_>, &[Value]) -> Result<(), Error>),
 }
 
-/// Returns the filters that behave as in the engine, each with its cost.
+/// Returns the filters that behave as in minijinja, each with its cost.
 fn engine_filters() -> Vec<(&'static str, Value, FilterCost)> {
-    // Entry of the list: name, function of the engine and cost.
+    // Entry of the list: name, function of minijinja and cost.
     macro_rules! of {
         ($name:literal, $function:path, $cost:expr) => {
             ($name, Value::from_function($function), $cost)
@@ -90,22 +90,22 @@ fn engine_filters() -> Vec<(&'static str, Value, FilterCost)> {
     ]
 }
 
-/// Registers tests of the engine that cost nothing, since they look only at the kind of a value.
+/// Registers tests of minijinja that cost nothing, since they look only at the kind of a value.
 macro_rules! simple_tests {
     ($env:expr, $($name:literal => $function:path),* $(,)?) => {
         $($env.add_test($name, $function);)*
     };
 }
 
-/// Filters of the engine that are implemented in this file.
+/// Filters of minijinja that are implemented in this file.
 const REPLACED_FILTERS: &[&str] = &["length", "count", "items", "sum"];
 
-/// Names of the engine's filters that templates may use.
+/// Names of minijinja's filters that templates may use.
 pub(super) fn filter_names() -> Vec<&'static str> {
     engine_filters().iter().map(|(name, ..)| *name).chain(REPLACED_FILTERS.iter().copied()).collect()
 }
 
-/// Names of the engine's tests that templates may use.
+/// Names of minijinja's tests that templates may use.
 pub(super) const TESTS: &[&str] = &[
     "undefined",
     "defined",
@@ -151,7 +151,7 @@ pub(super) const TESTS: &[&str] = &[
     "test",
 ];
 
-/// Names of the engine's functions that templates may use.
+/// Names of minijinja's functions that templates may use.
 pub(super) const FUNCTIONS: &[&str] = &["range", "dict", "namespace"];
 
 /// Registers the filters, tests and functions, each charged before it runs.
@@ -235,7 +235,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
     }
 }
 
-/// Returns one of the engine's filters, wrapped so that it is charged and its result is not lazy. A call
+/// Returns one of minijinja's filters, wrapped so that it is charged and its result is not lazy. A call
 /// fails if the name is unknown.
 pub(super) fn charged_filter(
     name: &str,
@@ -519,7 +519,7 @@ fn items(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
 }
 
 /// Implements `sum`, also by an attribute. Items without it are skipped.
-#[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
+#[expect(clippy::needless_pass_by_value, reason = "minijinja gives them so")]
 fn sum(
     state: &State<'_, '_>,
     values: &Value,
@@ -565,7 +565,7 @@ fn sum(
 fn is_divisible(state: &State<'_, '_>, value: &Value, other: &Value) -> Result<bool, Error> {
     let is_numeric = |value: &Value| matches!(value.kind(), ValueKind::Number | ValueKind::Bool);
     if is_numeric(value) && is_numeric(other) && !other.is_true() {
-        // `other` is 0: this gives the engine's error.
+        // `other` is 0: this gives minijinja's error.
         return operators::apply_numeric(state, "%", value, other).map(|_| false);
     }
     Ok(tests::is_divisibleby(value, other))

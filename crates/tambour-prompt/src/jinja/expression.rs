@@ -76,7 +76,7 @@ fn evaluate_as(
         let error = Error::invalid(format!("an expression has at most {MAX_EXPRESSION_BYTES} bytes"));
         return Err(error.with_code("limit_exceeded").into());
     }
-    // A longer chain of operators would nest too deeply in the engine.
+    // A longer chain of operators would nest too deeply in minijinja.
     if source::tokenize(expression, 0..expression.len()).len() > MAX_EXPRESSION_TOKENS {
         let error = Error::invalid(format!("an expression has at most {MAX_EXPRESSION_TOKENS} parts"));
         return Err(error.with_code("limit_exceeded").into());
@@ -88,7 +88,7 @@ fn evaluate_as(
     let rewritten_source =
         if is_typed { rewrite_comparisons(expression) } else { rewrite_expression(expression) };
     let Some(rewritten_source) = rewritten_source else {
-        // The engine's own error explains the problem.
+        // Minijinja's own error explains the problem.
         env.compile_expression(expression).map_err(|error| expression_error(expression, &error, None))?;
         let excerpt = tambour::finding::clip(expression, 60);
         let error = Error::invalid(format!("`{excerpt}` cannot be read as an expression"));

@@ -24,7 +24,7 @@ type FunctionHandler = fn(&mut FunctionCall<'_, '_, '_>) -> Result<Value, Error>
 
 /// One call of a function.
 pub(super) struct FunctionCall<'a, 't, 'e> {
-    /// State of the engine, to which the cost is charged.
+    /// State of minijinja, to which the cost is charged.
     pub(super) state: &'a State<'t, 'e>,
     pub(super) scope: Arc<PromptScope>,
     /// Name of the function.

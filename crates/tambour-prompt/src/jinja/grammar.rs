@@ -1,5 +1,5 @@
-//! Parser of template expressions, which follows the engine's own grammar. It produces the edits that replace
-//! each operator by a filter of `operators`: the engine does not charge for operators, but the filter charges
+//! Parser of template expressions, which follows minijinja's own grammar. It produces the edits that replace
+//! each operator by a filter of `operators`: minijinja does not charge for operators, but the filter charges
 //! before it runs.
 //!
 //! Filters bind more tightly than any operator, so `a + b * c` becomes `a |__add( b |__mul( c))`. An operator
@@ -17,7 +17,7 @@ use super::functions;
 use super::operators::replacement_filter;
 use super::source::{ExpressionToken, TokenKind};
 
-/// Maximum nesting depth of expressions, the same as in the engine.
+/// Maximum nesting depth of expressions, the same as in minijinja.
 const MAX_EXPRESSION_DEPTH: usize = 150;
 
 /// Maximum length, in bytes, of a literal that costs no more than the step of its instruction.
@@ -664,7 +664,7 @@ impl<'s> ExpressionParser<'s> {
     }
 }
 
-/// Returns true if the engine reads the whole word as one number.
+/// Returns true if minijinja reads the whole word as one number.
 fn is_number(word: &str) -> bool {
     let is_digit = |c: u8| c.is_ascii_digit() || c == b'_';
     let bytes = word.as_bytes();

@@ -23,8 +23,7 @@
 //! `user.persona` and outlet entries are exceptions: they are texts with macros and are rendered when a
 //! template reads them.
 //!
-//! Comments in this folder call minijinja, the library that compiles and runs the templates, "the engine".
-//! [`Engine`] wraps it.
+//! [`Engine`] wraps minijinja, the library that compiles and runs the templates.
 
 mod assembly;
 mod budget;
@@ -406,7 +405,7 @@ pub fn test_names() -> impl Iterator<Item = &'static str> {
     builtins::TESTS.iter().copied()
 }
 
-/// Names of the functions available to templates, including those of the engine.
+/// Names of the functions available to templates, including those of minijinja.
 #[doc(hidden)]
 pub fn function_names() -> impl Iterator<Item = &'static str> {
     functions::own_function_names().chain(builtins::FUNCTIONS.iter().copied())
@@ -478,7 +477,7 @@ pub(crate) fn find_syntax_error(source: &str) -> Option<String> {
     }
 }
 
-/// Returns true if a name belongs to the context or the engine (F-020).
+/// Returns true if a name belongs to the context or to minijinja (F-020).
 pub(crate) fn is_context_name(name: &str) -> bool {
     scope::CONTEXT_NAMES.contains(&name) || ENGINE_NAMES.contains(&name)
 }

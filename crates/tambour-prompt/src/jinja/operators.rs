@@ -1,5 +1,5 @@
 //! Filters that replace operators of expressions (see `grammar`), with the same semantics but charged before
-//! they run, and the table of the engine's operators.
+//! they run, and the table of minijinja's operators.
 
 use std::cmp::Ordering;
 
@@ -63,7 +63,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__rows", check_rows);
 }
 
-/// Evaluates an expression over the operands `a` and `b` with the engine's own operator.
+/// Evaluates an expression over the operands `a` and `b` with minijinja's own operator.
 fn evaluate_native(
     state: &State<'_, '_>,
     expression: &'static str,
@@ -79,14 +79,14 @@ fn evaluate_native(
     })
 }
 
-/// Applies `-`, `/`, `//` or `%`, which take only numbers; for other operands the engine builds the error.
+/// Applies `-`, `/`, `//` or `%`, which take only numbers; for other operands minijinja builds the error.
 pub(super) fn apply_numeric(
     state: &State<'_, '_>,
     operator: &str,
     a: &Value,
     b: &Value,
 ) -> Result<Value, Error> {
-    // Differences are common, so they do not go through the engine.
+    // Differences are common, so they do not go through minijinja.
     if let ("-", Some((a, b))) = (operator, as_integers(a, b))
         && let Some(difference) = a.checked_sub(b)
     {
@@ -240,7 +240,7 @@ pub(super) fn satisfies(operator: &str, a: &Value, b: &Value) -> bool {
 
 /// Evaluates `a < b <= c` and so on. In `pairs` each operator is followed by its right operand. Stops at the
 /// first comparison that is false.
-#[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
+#[expect(clippy::needless_pass_by_value, reason = "minijinja gives them so")]
 fn compare_chain(state: &State<'_, '_>, first: &Value, pairs: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
     for pair in pairs.chunks_exact(2) {
@@ -300,7 +300,7 @@ pub(super) fn contains(state: &State<'_, '_>, container: &Value, value: &Value) 
 }
 
 /// Evaluates `a ~ b ~ c`: joins the operands in printed form.
-#[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
+#[expect(clippy::needless_pass_by_value, reason = "minijinja gives them so")]
 fn concatenate(state: &State<'_, '_>, first: &Value, others: Rest<Value>) -> Result<String, Error> {
     let mut texts = Vec::with_capacity(others.len() + 1);
     for value in std::iter::once(first).chain(others.iter()) {
@@ -313,7 +313,7 @@ fn concatenate(state: &State<'_, '_>, first: &Value, others: Rest<Value>) -> Res
     Ok(output)
 }
 
-/// Charges for the container of `container[key]`, and returns it: the engine scans a text or an iterable up
+/// Charges for the container of `container[key]`, and returns it: minijinja scans a text or an iterable up
 /// to the item.
 fn charge_container(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if let Some(text) = value.as_str() {
@@ -430,7 +430,7 @@ fn charge_map_key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> 
     charge_key(state, value)
 }
 
-/// Charges for a value that is passed to a call or looped over, and returns it: the engine counts the
+/// Charges for a value that is passed to a call or looped over, and returns it: minijinja counts the
 /// characters of a text.
 fn charge_passed_value(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if let Some(text) = value.as_str() {
@@ -456,7 +456,7 @@ fn charge_spread(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     Ok(value.clone())
 }
 
-/// Checks a list whose items a loop unpacks into names, and returns it: the engine unpacks an item before it
+/// Checks a list whose items a loop unpacks into names, and returns it: minijinja unpacks an item before it
 /// counts its parts.
 fn check_rows(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
@@ -481,7 +481,7 @@ pub(super) fn check_row(value: &Value) -> Result<(), Error> {
     }
 }
 
-/// Operators of the engine and the filters that replace them; `None` if the operator always runs in bounded
+/// Operators of minijinja and the filters that replace them; `None` if the operator always runs in bounded
 /// time. Some entries are not operators of the language but stand for other constructs: `[:]` for a slice,
 /// `[]` for the key in brackets, `[.]` for the container before the brackets, `{:}` for a key of a map
 /// literal, `*()` for a spread argument, `f()` for a value that is passed to a call or looped over, and

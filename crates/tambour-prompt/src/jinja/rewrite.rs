@@ -1,6 +1,6 @@
-//! Rewrites the source of a template before the engine compiles it.
+//! Rewrites the source of a template before minijinja compiles it.
 //!
-//! The engine has no `set_global` statement, does not report the place of a printed missing value or a
+//! Minijinja has no `set_global` statement, does not report the place of a printed missing value or a
 //! function call, spells values as Python does when `~` joins them, forgets assignments when a template ends,
 //! and does not charge for operators. Small edits between the tokens add all this; offsets in the rewritten
 //! source map back to the original.
@@ -20,17 +20,17 @@ const READ_ONLY_NAMES: &[&str] = &["state", "state_desc", "global_state"];
 /// Statements that open a scope: later templates do not see assignments inside them.
 const SCOPED_STATEMENTS: &[&str] = &["for", "macro", "call", "with"];
 
-/// Maximum number of tokens between two commas of an expression, counted per bracket level. The engine parses
+/// Maximum number of tokens between two commas of an expression, counted per bracket level. Minijinja parses
 /// and drops a chain of operators with one nested call for each.
 const MAX_CHAIN_TOKENS: usize = 500;
 
 /// Maximum number of tags and tokens of a template; each takes a few hundred bytes during compilation.
 const MAX_PARTS: usize = 100_000;
 
-/// Maximum length of a name in bytes: the engine hashes a name at each lookup.
+/// Maximum length of a name in bytes: minijinja hashes a name at each lookup.
 const MAX_NAME_BYTES: usize = 1_000;
 
-/// Maximum number of `elif` branches of one `if`: each of them nests one level deeper in the engine.
+/// Maximum number of `elif` branches of one `if`: each of them nests one level deeper in minijinja.
 const MAX_ELIF: usize = 100;
 
 /// A rewritten source with its mapping to the original.
@@ -140,7 +140,7 @@ pub(super) fn rewrite(source: &str) -> Result<RewrittenSource> {
         match part.kind {
             PartKind::Output => writer.rewrite_output(&part)?,
             PartKind::Statement => writer.rewrite_statement(&part)?,
-            // The engine reads the tokens of an unclosed tag before it reports the missing end, so they are
+            // Minijinja reads the tokens of an unclosed tag before it reports the missing end, so they are
             // checked against the limits.
             PartKind::Unclosed => drop(writer.read_tokens(&part)?),
             // Migrated `{{noop}}`, beyond which an adjacent `{{trim}}` removes nothing (M-065).
@@ -210,7 +210,7 @@ impl<'s> SourceRewriter<'s> {
     fn rewrite_output(&mut self, part: &TemplatePart) -> Result<()> {
         let tokens = self.read_tokens(part)?;
         if let Some(mark) = self.find_mark(part, &tokens) {
-            // The engine compiles nothing for a mark.
+            // Minijinja compiles nothing for a mark.
             self.out.part_count -= tokens.len() + 1;
             self.replace(part.range.clone(), mark.encode_utf8(&mut [0; 4]));
             return Ok(());
@@ -419,7 +419,7 @@ impl<'s> SourceRewriter<'s> {
     fn edit_code(&mut self, part: &TemplatePart, tokens: &[ExpressionToken], tag_grammar: TagGrammar) {
         match grammar::parse_edits(self.source, tokens, tag_grammar, Some(&self.macros)) {
             Some(edits) => self.apply(edits),
-            // The engine reports the error when it compiles the template; if it finds none, the template is
+            // Minijinja reports the error when it compiles the template; if it finds none, the template is
             // refused anyway.
             None => {
                 self.out.unparsed_offset.get_or_insert(part.range.start);

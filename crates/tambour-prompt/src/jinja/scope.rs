@@ -83,9 +83,9 @@ struct ScopeState {
     assignments: usize,
     /// Global variables, including requested writes.
     global: Map<String, serde_json::Value>,
-    /// Values of the context and the state that were read, converted for the engine.
+    /// Values of the context and the state that were read, converted for minijinja.
     read_values: HashMap<String, Value>,
-    /// Global variables that were read, converted for the engine.
+    /// Global variables that were read, converted for minijinja.
     read_globals: HashMap<String, Value>,
     /// Names of the global variables; reset by a write.
     global_names: Option<Arc<[Value]>>,
@@ -263,7 +263,7 @@ impl PromptScope {
         self.lock().global.get(name).map(read)
     }
 
-    /// Returns a global variable as an engine value.
+    /// Returns a global variable as a minijinja value.
     pub(super) fn global(&self, name: &str) -> Option<Value> {
         let mut state = self.lock();
         if let Some(value) = state.read_globals.get(name) {

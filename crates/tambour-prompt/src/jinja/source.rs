@@ -1,4 +1,4 @@
-//! Splits the source of a template into text, tags and tokens, as the engine's own lexer does.
+//! Splits the source of a template into text, tags and tokens, as minijinja's own lexer does.
 
 use std::ops::Range;
 

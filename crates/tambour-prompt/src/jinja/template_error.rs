@@ -1,4 +1,4 @@
-//! Errors of templates (F-025), converted from those of the engine.
+//! Errors of templates (F-025), converted from those of minijinja.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub(super) fn template_error(
     error: &minijinja::Error,
 ) -> Error {
     use minijinja::ErrorKind;
-    // The summary is empty where the engine's detail, or the name of the kind, says enough.
+    // The summary is empty where minijinja's detail, or the name of the kind, says enough.
     let (code, summary) = match error.kind() {
         ErrorKind::SyntaxError => ("template_syntax", "syntax error"),
         ErrorKind::UndefinedError if error.detail().is_some() => ("variable_undefined", ""),

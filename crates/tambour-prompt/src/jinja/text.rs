@@ -1,4 +1,4 @@
-//! Converts engine values to text and JSON (F-026), spelled as in JSON and not as in Python.
+//! Converts minijinja values to text and JSON (F-026), spelled as in JSON and not as in Python.
 
 use std::borrow::Cow;
 

@@ -44,7 +44,7 @@ impl OperandType {
         }
     }
 
-    fn from_engine(value: &Value) -> OperandType {
+    fn from_value(value: &Value) -> OperandType {
         match value.kind() {
             ValueKind::None => OperandType::Null,
             ValueKind::Bool => OperandType::Boolean,
@@ -86,7 +86,7 @@ const COMPARISONS: [(&str, &str, &[&str]); 6] = [
     (">=", "__ge", &["ge", ">="]),
 ];
 
-/// Registers the typed comparisons in place of the filters of `operators` and the tests of the engine.
+/// Registers the typed comparisons in place of the filters of `operators` and the tests of minijinja.
 pub(super) fn register(env: &mut Environment<'_>) {
     for (operator, filter, tests) in COMPARISONS {
         env.add_filter(filter, move |state: &State<'_, '_>, a: &Value, b: &Value| {
@@ -157,7 +157,7 @@ fn compare_typed(state: &State<'_, '_>, operator: &'static str, a: &Value, b: &V
     assert_defined(state, a)?;
     assert_defined(state, b)?;
     charge_comparison(state, a, b)?;
-    let (left, right) = (OperandType::from_engine(a), OperandType::from_engine(b));
+    let (left, right) = (OperandType::from_value(a), OperandType::from_value(b));
     let is_equality = operator == "==" || operator == "!=";
     match (left, right) {
         _ if left == right => return Ok(satisfies(operator, a, b)),
@@ -192,12 +192,12 @@ fn contains_typed(state: &State<'_, '_>, value: &Value, container: &Value) -> Re
     if contains(state, container, value)? {
         return Ok(true);
     }
-    if OperandType::from_engine(container) != OperandType::List {
+    if OperandType::from_value(container) != OperandType::List {
         return Ok(false);
     }
     for item in container.try_iter()? {
         charge(state, 1, 0)?;
-        let is_same = match (OperandType::from_engine(value), OperandType::from_engine(&item)) {
+        let is_same = match (OperandType::from_value(value), OperandType::from_value(&item)) {
             (OperandType::Text, OperandType::Number) => {
                 number_from_text(value).is_some_and(|value| value == item)
             }
@@ -215,7 +215,7 @@ fn contains_typed(state: &State<'_, '_>, value: &Value, container: &Value) -> Re
 
 /// Evaluates `a < b <= c` and so on. In `pairs` each operator is followed by its right operand. Stops at the
 /// first comparison that is false.
-#[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
+#[expect(clippy::needless_pass_by_value, reason = "minijinja gives them so")]
 fn compare_typed_chain(state: &State<'_, '_>, first: &Value, pairs: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
     for pair in pairs.chunks_exact(2) {

@@ -1,5 +1,5 @@
-//! Open event streams: counts them per owner, and closes those whose clients have stopped reading although
-//! the message has ended. A message may also be a dialogue turn.
+//! Open event streams: counts them per owner, and closes those whose clients stop reading before they have
+//! the rest of a message that has ended. A message may also be a dialogue turn.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -105,7 +105,9 @@ impl StreamRegistry {
             let now = connection.elapsed_ms();
             let idle_since = (*ended_ms.get_or_insert(now)).max(connection.last_write_ms());
             if now.saturating_sub(idle_since) >= idle_limit {
-                tracing::info!("a client has read nothing since its message ended; closing its connection");
+                tracing::info!(
+                    "a client has stopped reading after its message ended; closing its connection"
+                );
                 connection.cancel.cancel();
             }
         }

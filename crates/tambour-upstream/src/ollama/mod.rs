@@ -49,7 +49,7 @@ impl ServiceApi for OllamaApi {
         add_bearer(request.header("accept", "application/x-ndjson"), key)
     }
 
-    fn has_lines(&self) -> bool {
+    fn sends_json_lines(&self) -> bool {
         true
     }
 

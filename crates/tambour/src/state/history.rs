@@ -264,8 +264,8 @@ impl StateHistory {
         Ok(diff(&self.state(from)?, &self.state(to)?))
     }
 
-    /// Removes the updates of a message from the history. The present state stays; states before its last
-    /// update can no longer be restored. Returns true if the message had updates.
+    /// Removes the updates of a message from the history. The present state stays; states before the last
+    /// update of the message can no longer be restored. Returns true if the message had updates.
     ///
     /// # Errors
     /// The records do not fit together.

@@ -132,7 +132,8 @@ fn convert_body(text: &str, warnings: &mut Vec<String>) -> EntryBody {
         if let Some(value) = parse_json(trimmed) {
             return EntryBody::Data(protected_text.restore(value));
         }
-        // In prose, `[` often begins a remark, so it counts as JSON only before a quoted value.
+        // In prose, `[` often begins a remark, so a failed parse is worth a warning only if a quoted value
+        // follows it.
         let has_quote = trimmed[1..].trim_start().starts_with('"');
         if trimmed.starts_with('{') || has_quote {
             warnings.push("a text that looks like JSON is not valid JSON, and stays as it was".to_owned());
@@ -240,8 +241,8 @@ fn is_sentence(value: &Value) -> bool {
         .is_some_and(|text| text.ends_with(['.', '!', '?', '。', '！', '？']) || text.chars().count() > 60)
 }
 
-/// Removes the indentation that all lines share. YAML would misread it as nesting if the first line were
-/// indented differently.
+/// Removes the indentation that all lines share. Trimming the whole text would unindent the first line alone,
+/// and YAML would then read the others as nested.
 fn remove_indent(text: &str) -> String {
     let text = text.trim_start_matches(['\n', '\r']).trim_end_matches([' ', '\t']);
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();

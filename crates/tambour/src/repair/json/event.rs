@@ -217,8 +217,8 @@ impl TopKeyTracker {
         }
     }
 
-    /// Key of the outermost object whose value is being read; `Some("")` before the first key and in an
-    /// outermost array. `None` between values and inside nested objects and arrays.
+    /// Last key of the outermost object, while the reader is directly in that object; `Some("")` before the
+    /// first key and in an outermost array. `None` outside of any value and inside nested objects and arrays.
     #[inline]
     #[must_use]
     pub fn current_key(&self) -> Option<&str> {

@@ -8,9 +8,9 @@ use super::event::{JsonSink, TokenPlace};
 use super::reader::JsonReader;
 use super::state::{ExpectedToken, OpenLexeme, TextCursor, TextSpot};
 
-/// Number of bytes after which a place is computed although nobody requests it, so that later requests stay
-/// cheap.
-const COUNT_INTERVAL: usize = 1 << 10;
+/// Bytes from the last known place beyond which a place is computed at once instead of when it is read, so
+/// that later ones stay cheap.
+const MAX_UNCOUNTED_BYTES: usize = 1 << 10;
 
 /// Rule of a repair, and the doubt that it casts on the value.
 #[derive(Clone, Copy)]
@@ -66,7 +66,7 @@ impl JsonReader {
                 TokenPlace { base: self.base_place, skipped: &text[..at], end: 0 }
             }
             TextSpot::Current(at) => {
-                if at - self.known_place.0 > COUNT_INTERVAL {
+                if at - self.known_place.0 > MAX_UNCOUNTED_BYTES {
                     self.place_at(text, at);
                 }
                 TokenPlace { base: self.known_place.1, skipped: &text[self.known_place.0..at], end: 0 }
