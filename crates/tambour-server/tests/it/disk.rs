@@ -36,12 +36,24 @@ fn a_full_disk_is_told_and_nothing_is_lost_when_there_is_room_again() {
 
 /// Fills the file system completely.
 fn fill(ballast: &Path) {
-    let mut file = std::fs::File::create(ballast).unwrap();
+    let mut file = std::fs::File::options().create(true).append(true).open(ballast).unwrap();
     let mut size = 1 << 20;
     while size > 0 {
         while std::io::Write::write_all(&mut file, &vec![b'x'; size]).is_ok() {}
         size /= 2;
     }
+}
+
+/// Fills the file system until the server is not ready: it may remove a part of its journal that the database
+/// has just taken over, which makes room again.
+async fn fill_until_unready(server: &TestServer, ballast: &Path) {
+    with_timeout(async {
+        fill(ballast);
+        while server.get("/readyz").await.status != 503 {
+            fill(ballast);
+        }
+    })
+    .await;
 }
 
 async fn test_full_then_free_disk(folder: Folder) {
@@ -67,15 +79,14 @@ async fn test_full_then_free_disk(folder: Folder) {
     let mut running = server.open_stream(&request).await;
     let mut events = running.read_until("final_delta").await;
     let id = crate::client::stream_message_id(&events);
-    fill(&ballast);
+    fill_until_unready(&server, &ballast).await;
     // Refused at once, though the end of a file still has room for a small record: without a wait, and without a call of the model
     // for a message that cannot be stored.
     let refusal = server.post("/api/v1/messages", &request).await;
     assert_eq!((refusal.status, refusal.problem_code()), (503, "store_unavailable"));
-    assert_eq!(server.get("/readyz").await.status, 503);
     gate.open();
     // Reported while the run waits, too.
-    assert_eq!(server.get("/readyz").await.status, 503);
+    fill_until_unready(&server, &ballast).await;
     let refusal = server.post("/api/v1/messages", &request).await;
     assert_eq!((refusal.status, refusal.problem_code()), (503, "store_unavailable"));
     assert_eq!(mock.calls().started, 1, "the model was not asked");
