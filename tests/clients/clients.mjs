@@ -2,35 +2,21 @@
 // warning, and resume after a lost connection where their protocol can.
 //
 // node clients.mjs PATH/TO/tambour FOLDER_OF_FIXTURES
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import OpenAI from "openai";
 import Anthropic from "@anthropic-ai/sdk";
 import { DefaultChatTransport, readUIMessageStream } from "ai";
 import { HttpAgent } from "@ag-ui/client";
+import { assertEqual, check, finishChecks, recordFailure } from "./checks.mjs";
 import { authored, recorded } from "./recorded.mjs";
+import { startServer } from "./tambour.mjs";
 import { hold, release, replies, start } from "./upstream.mjs";
 
 const [binary, fixtures] = process.argv.slice(2);
 const upstream = await start();
-const folder = mkdtempSync(join(tmpdir(), "tambour-clients-"));
-const server = spawn(
-  binary,
-  ["serve", "--listen", "127.0.0.1:0", "--data", folder, "--upstream", `openai=${upstream.base}`],
-  { stdio: ["ignore", "pipe", "ignore"] },
-);
-const ended = new Promise((resolve) => server.once("exit", resolve));
-const base = await new Promise((resolve, reject) => {
-  createInterface({ input: server.stdout }).once("line", (line) => resolve(line.replace("listening on ", "")));
-  server.once("exit", () => reject(new Error("the server did not start")));
-});
+const { base, stop } = await startServer(binary, upstream.base);
 const warnings = [];
 for (const level of ["warn", "error"]) console[level] = (...words) => warnings.push(words.join(" "));
-let passed = 0;
-const failures = [];
 
 const openai = new OpenAI({ baseURL: `${base}/v1`, apiKey: "none", maxRetries: 0 });
 const anthropic = new Anthropic({ baseURL: base, apiKey: "none", maxRetries: 0 });
@@ -43,12 +29,6 @@ async function fetchRecord(model, dialect) {
     body: JSON.stringify({ text: "x", model, dialect, wait: true }),
   });
   return response.json();
-}
-
-function assertEqual(name, got, expected) {
-  if (JSON.stringify(got) !== JSON.stringify(expected)) {
-    throw new Error(`${name}: ${JSON.stringify(got)?.slice(0, 300)} instead of ${JSON.stringify(expected)?.slice(0, 300)}`);
-  }
 }
 
 /** Answer as clients of other protocols see it: without the server's own sentences beside calls or in place of a failure. */
@@ -139,16 +119,6 @@ const clients = {
     assertEqual("answer", text, visibleAnswer(record));
   },
 };
-
-/** Runs one client and records its result. */
-async function check(name, run) {
-  try {
-    await run();
-    passed += 1;
-  } catch (error) {
-    failures.push(`${name}: ${error?.stack?.split("\n").slice(0, 3).join(" | ") ?? error}`);
-  }
-}
 
 /** Builds a request for a reply whose stream is cut after so many characters. */
 const requestFor = ({ key, dialect }, size) => ({
@@ -293,12 +263,8 @@ await check("own events, connection lost", async () => {
   assertEqual("end", all.at(-1).event, "completed");
 });
 
-if (warnings.length) failures.push(`warnings: ${warnings.slice(0, 5).join("; ").slice(0, 500)}`);
-for (const failure of failures.slice(0, 40)) console.log(failure);
-server.kill("SIGTERM");
-await ended;
+if (warnings.length) recordFailure(`warnings: ${warnings.slice(0, 5).join("; ").slice(0, 500)}`);
+await stop();
 upstream.server.closeAllConnections();
 upstream.server.close();
-rmSync(folder, { recursive: true });
-console.log(`test result: ${failures.length ? "FAILED" : "ok"}. ${passed} passed; ${failures.length} failed;`);
-process.exit(failures.length ? 1 : 0);
+finishChecks();

@@ -4,15 +4,14 @@
 // node durable_streams.mjs PATH/TO/tambour
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { stream } from "@durable-streams/client";
+import { assertEqual, check, finishChecks, recordFailure, recordPass } from "./checks.mjs";
 import { leftOut } from "./durable_streams.left_out.mjs";
+import { startServer } from "./tambour.mjs";
 
 const [binary] = process.argv.slice(2);
-const folder = mkdtempSync(join(tmpdir(), "tambour-streams-"));
 
 /** Model whose calls are held open: `calls` has the response of each by the name of the model. */
 const calls = new Map();
@@ -34,35 +33,12 @@ const sendText = (name, text) => calls.get(name).write(frame({ content: text }))
 const endReply = (name) => calls.get(name).end(`${frame({}, "stop")}data: [DONE]\n\n`);
 
 const modelUrl = await listen(model);
-const server = spawn(binary, ["serve", "--listen", "127.0.0.1:0", "--data", folder, "--upstream", `openai=${modelUrl}/v1`], {
-  stdio: ["ignore", "pipe", "ignore"],
+const { base, folder, stop } = await startServer(binary, `${modelUrl}/v1`, {
   // Short long polls, and messages that continue without readers.
-  env: { ...process.env, TAMBOUR_HEARTBEAT_MS: "500", TAMBOUR_GRACE_MS: "600000", TAMBOUR_CORS_ORIGINS: "https://example.com" },
+  TAMBOUR_HEARTBEAT_MS: "500",
+  TAMBOUR_GRACE_MS: "600000",
+  TAMBOUR_CORS_ORIGINS: "https://example.com",
 });
-const ended = new Promise((resolve) => server.once("exit", resolve));
-const base = await new Promise((resolve, reject) => {
-  createInterface({ input: server.stdout }).once("line", (line) => resolve(line.replace("listening on ", "")));
-  server.once("exit", () => reject(new Error("the server did not start")));
-});
-
-let passed = 0;
-const failures = [];
-
-function assertEqual(name, got, expected) {
-  if (JSON.stringify(got) !== JSON.stringify(expected)) {
-    throw new Error(`${name}: ${JSON.stringify(got)?.slice(0, 300)} instead of ${JSON.stringify(expected)?.slice(0, 300)}`);
-  }
-}
-
-/** Runs one test and records its result. */
-async function check(name, run) {
-  try {
-    await run();
-    passed += 1;
-  } catch (error) {
-    failures.push(`${name}: ${error?.stack?.split("\n").slice(0, 3).join(" | ") ?? error}`);
-  }
-}
 
 let names = 0;
 
@@ -263,25 +239,21 @@ await new Promise((resolve) => runner.once("exit", resolve));
 const results = JSON.parse(readFileSync(report, "utf8")).testResults.flatMap(({ assertionResults }) => assertionResults);
 const skipped = [];
 for (const { fullName, status, failureMessages } of results) {
-  if (status === "passed") passed += 1;
-  else if (status === "failed") failures.push(`suite, ${fullName}: ${failureMessages.join(" | ").slice(0, 500)}`);
+  if (status === "passed") recordPass();
+  else if (status === "failed") recordFailure(`suite, ${fullName}: ${failureMessages.join(" | ").slice(0, 500)}`);
   else skipped.push(fullName);
 }
 const ran = results.length - skipped.length;
-if (ran < 93) failures.push(`only ${ran} tests of the suite ran`);
+if (ran < 93) recordFailure(`only ${ran} tests of the suite ran`);
 // The list must not name what the suite no longer has.
 for (const test of leftOut.flatMap(({ tests }) => tests)) {
-  if (!skipped.some((name) => name.includes(test))) failures.push(`the suite has no test \`${test}\` to leave out`);
+  if (!skipped.some((name) => name.includes(test))) recordFailure(`the suite has no test \`${test}\` to leave out`);
 }
 
-for (const failure of failures.slice(0, 40)) console.log(failure);
 console.log(`${ran} tests of the conformance suite ran, ${skipped.length} are left out`);
-server.kill("SIGTERM");
+await stop();
 for (const http of [model, adapter]) {
   http.closeAllConnections();
   http.close();
 }
-await ended;
-rmSync(folder, { recursive: true });
-console.log(`test result: ${failures.length ? "FAILED" : "ok"}. ${passed} passed; ${failures.length} failed;`);
-process.exit(failures.length ? 1 : 0);
+finishChecks();
