@@ -92,7 +92,8 @@ pub(crate) async fn post_until_answered(
                         Some((409, _)) | None => {}
                         Some((status, answer)) => panic!("{status}: {answer}"),
                     }
-                    patience += patience / 2;
+                    // An earlier request may still be carried out after many refusals of this one.
+                    patience = (patience + patience / 2).min(10_000_000);
                 }
             }
             answers
