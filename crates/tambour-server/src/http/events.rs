@@ -123,7 +123,7 @@ pub(super) async fn follow_turn(
         StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
     stream_request
         .respond(app, &turn, |reader_guard, resume_from| {
-            EventReader::new(&row.id, Box::new(turn_encoder(&row)), reader_guard, resume_from)
+            EventReader::of_turn(&row, parse_turn_events(&row), reader_guard, resume_from)
         })
         .await
 }
@@ -156,13 +156,13 @@ pub(super) fn message_encoder(row: &MessageRow, request: &NewMessage) -> NativeE
     NativeEncoder::new(envelope, protocol, request.extensions, request.findings)
 }
 
-/// Creates the encoder of a dialogue turn, with the events that its stored request selects.
-pub(super) fn turn_encoder(row: &MessageRow) -> NativeEncoder {
-    let request: TurnEvents = serde_json::from_str(&row.request).unwrap_or_default();
-    encoder_of_turn(row, request)
+/// Reads the optional events that the stored request of a turn selects.
+pub(super) fn parse_turn_events(row: &MessageRow) -> TurnEvents {
+    serde_json::from_str(&row.request).unwrap_or_default()
 }
 
-fn encoder_of_turn(row: &MessageRow, request: TurnEvents) -> NativeEncoder {
+/// Creates the encoder of a dialogue turn, with the events that its request selects.
+pub(super) fn turn_encoder(row: &MessageRow, request: TurnEvents) -> NativeEncoder {
     let envelope = Envelope::new(&row.id, &row.request_id);
     NativeEncoder::new(envelope, OutputProtocol::JsonSeqV1, request.extensions, request.findings)
 }
@@ -218,9 +218,9 @@ async fn resume_number(app: &App, id: &str, after: u64) -> Result<Option<u64>, S
     if after == 0 || !app.store.read(id, after - 1, 1).await?.0.is_empty() {
         return Ok(None);
     }
-    let error_number = record::fold_log(&*app.store, id).await?.error_number();
+    let error_entry_number = record::fold_log(&*app.store, id).await?.error_entry_number();
     // The number before the error, so that the error itself is sent.
-    Ok(error_number.map(|number| number.saturating_sub(1)))
+    Ok(error_entry_number.map(|number| number.saturating_sub(1)))
 }
 
 /// Returns the number of the last event that the client has seen: from the header `Last-Event-ID`, which a
@@ -421,7 +421,7 @@ impl EventReader {
         reader_guard: Option<ReaderGuard>,
         resume_from: u64,
     ) -> EventReader {
-        EventReader::new(&row.id, Box::new(encoder_of_turn(row, request)), reader_guard, resume_from)
+        EventReader::new(&row.id, Box::new(turn_encoder(row, request)), reader_guard, resume_from)
     }
 
     /// Ends the stream for this client with an error, after the ends of open parts (J-035), whatever follows

@@ -208,7 +208,7 @@ impl LogFold {
     }
 
     /// Returns the number of the last entry if the message ended with an `error`.
-    pub(crate) fn error_number(&self) -> Option<u64> {
+    pub(crate) fn error_entry_number(&self) -> Option<u64> {
         self.end_event.as_ref().filter(|(name, _)| name == "error").map(|_| self.last_entry)
     }
 
@@ -275,9 +275,9 @@ impl LogFold {
         match text {
             Some(text) if text == self.last_reply() => None,
             Some(text) => Some(text.into()),
-            // Nothing of the reply was used: prompts show the answer that the user saw in its place. After a
-            // failure or cancellation they do so only if tool results precede it, which need a reply after
-            // them.
+            // Nothing of the reply was used: prompts show the answer that the user saw instead. After a failure
+            // or cancellation they show it only if there are earlier tool results, because a reply must follow
+            // those.
             None if !matches!(finish_reason, "" | "cancelled") || !self.rounds.is_empty() => {
                 let answer_text = self.answer();
                 Some(if answer_text.is_empty() { Value::Null } else { answer_text.into() })

@@ -54,7 +54,7 @@ impl GrowthWait {
         self.removal.is_cancelled()
     }
 
-    /// Waits until the log has entries after `position`, for a moment at most. Positions of later calls must
+    /// Waits until the log has entries after `position`, for `interval` at most. Positions of later calls must
     /// not be lower.
     ///
     /// # Errors
@@ -165,25 +165,26 @@ impl EventSource {
             }
             let chunk = self.reader.read(&self.app, self.position).await?;
             self.position = chunk.next;
-            // The first control event says at once where the stream is.
-            if !chunk.body.is_empty() || chunk.is_closed || self.progress == Progress::New {
-                self.write_chunk(&chunk, &mut frames);
-            }
-            self.progress = match (chunk.is_closed, chunk.is_tail) {
+            let next_progress = match (chunk.is_closed, chunk.is_tail) {
                 (true, _) => Progress::Over,
                 (false, true) => Progress::Waiting,
                 (false, false) => Progress::Reading,
             };
+            // The first control event says at once where the stream is.
+            if !chunk.body.is_empty() || chunk.is_closed || self.progress == Progress::New {
+                self.write_chunk(chunk, &mut frames);
+            }
+            self.progress = next_progress;
         }
         Ok(Some(frames))
     }
 
     /// Appends the data of a chunk, if there is any, and the control event that follows it.
-    fn write_chunk(&mut self, chunk: &Chunk, out: &mut Vec<u8>) {
+    fn write_chunk(&mut self, chunk: Chunk, out: &mut Vec<u8>) {
         if !chunk.body.is_empty() {
             out.extend_from_slice(b"event: data\n");
             match self.reader.view() {
-                View::Events => write_line(&View::Events.wrap(chunk.body.clone()), out),
+                View::Events => write_line(&View::Events.wrap(chunk.body), out),
                 View::Text => self.write_text(&chunk.body, out),
             }
             out.push(b'\n');

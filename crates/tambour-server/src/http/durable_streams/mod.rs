@@ -18,7 +18,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use axum::response::{IntoResponse, Response};
 use tambour::encode::NativeEncoder;
 
-use super::events::{find_turn, message_encoder, parse_request, turn_encoder};
+use super::events::{find_turn, message_encoder, parse_request, parse_turn_events, turn_encoder};
 use super::keys::Caller;
 use super::messages::find_owned;
 use crate::base::metrics::Metrics;
@@ -74,7 +74,7 @@ pub(super) async fn read_turn(
     let request = StreamRequest { app, caller, live_run, method, uri, headers };
     let response = async {
         let row = find_turn(&request.app, &request.caller, &id, &turn).await?;
-        let encoder = turn_encoder(&row);
+        let encoder = turn_encoder(&row, parse_turn_events(&row));
         request.respond(&turn, encoder).await
     };
     add_security_headers(response.await)
@@ -108,8 +108,7 @@ impl StreamRequest {
         let mut reader = StreamReader::new(run_id, query.view, encoder);
         if self.method == Method::HEAD {
             let tail = reader.find_tail(&self.app).await?;
-            let chunk = Chunk { body: Vec::new(), ..tail };
-            return Ok(chunk_response(StatusCode::OK, query.view, &chunk, "no-store", None));
+            return Ok(chunk_response(StatusCode::OK, query.view, &tail, "no-store", None));
         }
         match query.live {
             None => self.catch_up(&query, reader).await,
@@ -126,9 +125,9 @@ impl StreamRequest {
             return Ok(chunk_response(StatusCode::OK, query.view, &tail, "no-store", Some(body)));
         };
         let start = reader.start_at(&self.app, offset).await?;
-        let chunk = reader.read(&self.app, start).await?;
+        let mut chunk = reader.read(&self.app, start).await?;
         let tag = etag(query.view, start, &chunk);
-        let body = query.view.wrap(chunk.body.clone());
+        let body = query.view.wrap(std::mem::take(&mut chunk.body));
         let mut response = match matches_etag(&self.headers, &tag) {
             true => chunk_response(StatusCode::NOT_MODIFIED, query.view, &chunk, REVALIDATE, None),
             false => chunk_response(StatusCode::OK, query.view, &chunk, REVALIDATE, Some(body)),
@@ -150,7 +149,7 @@ impl StreamRequest {
         let _reader_guard = self.live_run.as_ref().map(LiveRun::add_reader);
         let mut growth_wait = GrowthWait::new(open_stream.removal.clone(), heartbeat(app));
         loop {
-            let chunk = reader.read(app, position).await?;
+            let mut chunk = reader.read(app, position).await?;
             position = chunk.next;
             let growth = match chunk.body.is_empty() && !chunk.is_closed {
                 true => growth_wait.wait(app, reader.run_id(), position).await?,
@@ -165,7 +164,7 @@ impl StreamRequest {
                 Growth::Grown if !chunk.is_closed => continue,
                 Growth::Grown | Growth::Quiet => StatusCode::NO_CONTENT,
             };
-            let body = (status == StatusCode::OK).then(|| query.view.wrap(chunk.body.clone()));
+            let body = (status == StatusCode::OK).then(|| query.view.wrap(std::mem::take(&mut chunk.body)));
             let mut response = chunk_response(status, query.view, &chunk, "no-store", body);
             response.headers_mut().insert(CURSOR, HeaderValue::from(next_cursor(query.cursor)));
             return Ok(response);
@@ -256,12 +255,6 @@ fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
     tags.any(|named| named == "*" || named.strip_prefix("W/").unwrap_or(named) == tag)
 }
 
-/// Problem: the stream of an ended message lacks its end, since the stored log is damaged.
-fn damaged_log() -> Problem {
-    let detail = "the stored log of this message has no end";
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
-}
-
 /// Error of a read.
 #[derive(Debug)]
 enum ReadError {
@@ -282,7 +275,10 @@ impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Problem {
         match error {
             ReadError::Gone => Problem::not_found("the message was deleted"),
-            ReadError::Damaged => damaged_log(),
+            ReadError::Damaged => {
+                let detail = "the stored log of this message has no end";
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
+            }
             ReadError::Store(error) => error.into(),
         }
     }

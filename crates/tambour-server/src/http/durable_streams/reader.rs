@@ -92,11 +92,12 @@ impl StreamReader {
         if !later_batches.is_empty() || !matches!(self.entry_at(app, offset).await?, EntryAt::Missing) {
             return Ok(start);
         }
-        let error_number = match state {
-            LogState::Ended => record::fold_log(&*app.store, &self.run_id).await?.error_number(),
+        let error_entry_number = match state {
+            LogState::Ended => record::fold_log(&*app.store, &self.run_id).await?.error_entry_number(),
             LogState::Open | LogState::Gone => None,
         };
-        let number = error_number.ok_or_else(|| unknown_offset(&format_offset(offset)))?.saturating_sub(1);
+        let number =
+            error_entry_number.ok_or_else(|| unknown_offset(&format_offset(offset)))?.saturating_sub(1);
         Ok(Position { message: number, read: number })
     }
 
@@ -118,7 +119,7 @@ impl StreamReader {
                 if lacks_end && chunk.body.is_empty() {
                     return Err(ReadError::Damaged);
                 }
-                // What there is of a damaged log is sent, as if more followed.
+                // The readable part of a damaged log is sent, as if more followed.
                 chunk.is_tail &= !lacks_end;
                 return Ok(chunk);
             }
