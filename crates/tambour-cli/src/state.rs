@@ -25,8 +25,8 @@ pub(crate) enum StateCommandLine {
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     echo '{}' >/tmp/s.json; echo '[[\"SET\",\"a\",1]]' | tambour state apply --state /tmp/s.json\n\n\
-    Operations are a JSON array of arrays, or the events that `decode --extensions` prints: [\"SET\", path, value], ADD, SUB, MUL and DIV with a number, PUSH with a value, \
-    POP and DELETE without. Exit code 1: an operation was refused; the others were applied unless --atomic is given.")]
+    Operations are the events that `decode --extensions` prints, or a JSON array of arrays such as [\"SET\", path, value]: SET and PUSH take a value, ADD, SUB, MUL and DIV a number, \
+    POP and DELETE nothing. Exit code 1: an operation was refused; the others were applied unless --atomic is given.")]
 pub(crate) struct StateApplyCommand {
     /// JSON file with the state; it is not changed
     #[arg(long, value_name = "FILE")]

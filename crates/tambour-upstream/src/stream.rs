@@ -31,7 +31,7 @@ pub(super) struct HttpReply {
     last_content: Instant,
     /// Time at which the whole reply must be complete.
     deadline: Instant,
-    /// Timer of the next timeout. Reset only when it fires, not at each chunk.
+    /// Timer of the next timeout. Reset at the first chunk and when it fires, not at each chunk.
     timer: PolledWhenWoken<Sleep>,
     decoder: ResponseDecoder,
     /// Maximum length of the reply in bytes.

@@ -50,7 +50,7 @@ const CASES: [(&str, &str, MakeText); 21] = [
 const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
 const CUTS: [Cut; 4] = [Cut::Bytes(4), Cut::Tokens, Cut::Bytes(64), Cut::Whole];
 
-/// How a reply is cut into chunks.
+/// Division of a reply into chunks.
 #[derive(Clone, Copy)]
 enum Cut {
     /// Chunks of this many bytes, also within a character.

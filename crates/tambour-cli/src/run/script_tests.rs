@@ -39,8 +39,8 @@ enum ScriptTestVerdict {
     Compared(Vec<TestDifference>),
     /// The script has faults and cannot run; the text has one fault a line.
     FaultyScript(String),
-    /// The test or its script cannot be read.
-    Unreadable {
+    /// The test could not be run: it or its script cannot be read, or they do not fit together.
+    NotRunnable {
         /// `:line:column`, or empty if unknown.
         place: String,
         message: String,
@@ -48,9 +48,9 @@ enum ScriptTestVerdict {
 }
 
 impl ScriptTestVerdict {
-    /// Verdict on a test that cannot be read, without a place.
-    fn unreadable_test(message: impl Into<String>) -> ScriptTestVerdict {
-        ScriptTestVerdict::Unreadable { place: String::new(), message: message.into() }
+    /// Creates a verdict on a test that could not be run, without a place.
+    fn not_runnable(message: impl Into<String>) -> ScriptTestVerdict {
+        ScriptTestVerdict::NotRunnable { place: String::new(), message: message.into() }
     }
 }
 
@@ -70,11 +70,11 @@ pub(super) fn run(args: &RunCommand) -> Result<CommandOutcome> {
         std::fs::write(file, format_junit(&results))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let is_unreadable =
-        |test_result: &ScriptTestResult| matches!(test_result.verdict, ScriptTestVerdict::Unreadable { .. });
+    let is_not_runnable =
+        |test_result: &ScriptTestResult| matches!(test_result.verdict, ScriptTestVerdict::NotRunnable { .. });
     Ok(match results.iter().all(ScriptTestResult::is_passed) {
         true => CommandOutcome::Success,
-        false if results.iter().any(is_unreadable) => CommandOutcome::UsageError,
+        false if results.iter().any(is_not_runnable) => CommandOutcome::UsageError,
         false => CommandOutcome::Failed,
     })
 }
@@ -91,20 +91,20 @@ fn run_test(args: &RunCommand, path: &Path) -> Result<ScriptTestResult> {
     let turns = test.turns.len();
     let verdict = match test_verdict(args, path, &test, (&templates, test.language.unwrap_or(language))) {
         Ok(verdict) => verdict,
-        Err(error) => ScriptTestVerdict::unreadable_test(format!("{error:#}")),
+        Err(error) => ScriptTestVerdict::not_runnable(format!("{error:#}")),
     };
     Ok(ScriptTestResult { name, turns, verdict })
 }
 
-/// Reads the test in a file; the error is an `Unreadable` verdict.
+/// Reads the test in a file; the error is a `NotRunnable` verdict.
 fn parse_test(path: &Path) -> Result<ScriptTest, ScriptTestVerdict> {
     let read_result = input::read_raw(Some(path));
     let bytes = read_result.map_err(|error| {
-        ScriptTestVerdict::unreadable_test(format!("cannot be read: {}", error.root_cause()))
+        ScriptTestVerdict::not_runnable(format!("cannot be read: {}", error.root_cause()))
     })?;
     let text = String::from_utf8(bytes)
-        .map_err(|_| ScriptTestVerdict::unreadable_test("the test is not UTF-8 text"))?;
-    ScriptTest::parse("the test", &text).map_err(|error| ScriptTestVerdict::Unreadable {
+        .map_err(|_| ScriptTestVerdict::not_runnable("the test is not UTF-8 text"))?;
+    ScriptTest::parse("the test", &text).map_err(|error| ScriptTestVerdict::NotRunnable {
         place: error
             .location()
             .map(|location| format!(":{}:{}", location.line, location.column))
@@ -165,7 +165,7 @@ fn format_pretty(test_result: &ScriptTestResult) -> String {
                 .collect()
         }
         ScriptTestVerdict::FaultyScript(faults) => format!("{name}: the script cannot run\n{faults}\n"),
-        ScriptTestVerdict::Unreadable { place, message } => format!("{name}{place}: {message}\n"),
+        ScriptTestVerdict::NotRunnable { place, message } => format!("{name}{place}: {message}\n"),
     }
 }
 
@@ -176,7 +176,7 @@ fn format_junit(results: &[ScriptTestResult]) -> String {
     for test_result in results {
         let ScriptTestResult { name, turns, verdict } = test_result;
         let (mut cases, mut counts) = (String::new(), (0, 0, 0));
-        // `content` is what follows the attributes of the element, with its end.
+        // `content` is the rest of the element after its attributes: `/>`, or `>`, the body and `</testcase>`.
         let mut push_case = |title: &str, content: String| {
             let _ =
                 writeln!(cases, "    <testcase classname=\"{}\" name=\"{title}\"{content}", escape_xml(name));
@@ -201,7 +201,7 @@ fn format_junit(results: &[ScriptTestResult]) -> String {
                     push_case(&title, failure);
                 }
             }
-            ScriptTestVerdict::FaultyScript(_) | ScriptTestVerdict::Unreadable { .. } => {
+            ScriptTestVerdict::FaultyScript(_) | ScriptTestVerdict::NotRunnable { .. } => {
                 counts = (1, 0, 1);
                 let error = format!(
                     ">\n      <error type=\"unreadable\" message=\"{}\"/>\n    </testcase>",

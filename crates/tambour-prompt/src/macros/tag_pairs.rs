@@ -8,7 +8,7 @@ use super::parse::MAX_MACRO_DEPTH;
 use super::table::MacroTarget;
 
 /// Joins opening and closing tags of scoped macros, whose content becomes the body. A closing tag without a
-/// partner becomes text, and so does an opening tag that needs a body.
+/// partner becomes text, and so does an opening tag without a partner, if it needs a body.
 pub(super) fn match_tags(nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
     // Number of closing tags that come later. The key is the macro's name in lower case, as in the other
     // maps.

@@ -1,4 +1,5 @@
-//! The expected structure of a reply (F-200): that of the protocols, with manual adjustments.
+//! The expected structure of a reply (F-200): that of the protocols that the prompt names with
+//! `<use_protocol>`, with manual adjustments.
 
 use serde_json::{Map, Value};
 
@@ -26,7 +27,7 @@ impl Skein {
         self.expected_structure.as_ref().or_else(from_blocks).filter(|value| !value.is_null())
     }
 
-    /// Returns the structure of a reply from the protocols and the adjustments; `None` if the prompt has
+    /// Returns the structure of a reply from the prompt's protocols and the adjustments; `None` if the prompt has
     /// neither. An unknown protocol causes a warning and changes nothing (F-007).
     ///
     /// # Errors
@@ -47,8 +48,8 @@ impl Skein {
     }
 }
 
-/// Completes adjustments, so that they can be checked as a structure without the protocols: tags that only
-/// dependencies name become optional, because a protocol may add them.
+/// Completes adjustments, so that they can be checked as a structure without the protocols: tags that are
+/// named only in `dependency` are added as optional, because a protocol may add them.
 pub(super) fn complete_adjustments(adjustments: &Value) -> Value {
     let mut completed = adjustments.clone();
     let Some(fields) = completed.as_object_mut() else { return completed };

@@ -40,7 +40,7 @@ pub(crate) struct McpServers {
 /// Tool of an MCP server that messages may use.
 #[derive(Clone, Debug)]
 pub(crate) struct ListedTool {
-    /// Name under which messages use it: the server's own name with the configured prefix.
+    /// Name under which messages use it: the tool's name on the server, with the configured prefix.
     pub(crate) name: String,
     pub(crate) definition: Definition,
     /// True if the configuration names the tool, rather than all tools by `*`.

@@ -64,7 +64,7 @@ pub(crate) struct PendingPrompt {
     /// True if earlier messages of the conversation precede the prompt.
     has_history: bool,
     /// True if the conversation existed before the message.
-    pub(crate) is_existing: bool,
+    pub(crate) continues_conversation: bool,
     /// Lock of the conversation, if the message holds it already.
     conversation_guard: Option<OwnedMutexGuard<()>>,
 }
@@ -184,7 +184,7 @@ async fn begin_message(
         AcquireOutcome::StateGone => {
             return Err(Problem::conflict(
                 "state_gone",
-                "the state before this message is gone, because a later message was deleted",
+                "the message cannot be replaced: the state before it is gone, because a message after it was deleted",
             ));
         }
     };
@@ -221,7 +221,7 @@ async fn begin_message(
     let prompt = PendingPrompt {
         prompt: start_request.prompt,
         has_history,
-        is_existing: !opens_conversation,
+        continues_conversation: !opens_conversation,
         conversation_guard,
     };
     engine.run_tasks.spawn(runner::run_message(

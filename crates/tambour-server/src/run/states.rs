@@ -32,17 +32,18 @@ pub(crate) struct MessageState {
 }
 
 /// Loads the state of the conversation when a message begins; `None` if the dialect changes no state. With
-/// `is_existing`, the conversation existed before the message.
+/// `continues_conversation`, the conversation existed before the message.
 pub(crate) async fn load_message_state(
     engine: &RunEngine,
     row: &MessageRow,
-    is_existing: bool,
+    continues_conversation: bool,
     dialect: &str,
 ) -> Result<Option<MessageState>, StoreError> {
     if !STATEFUL_DIALECTS.contains(&dialect) {
         return Ok(None);
     }
-    let stored_state = if is_existing { engine.store.state(&row.conversation_id).await? } else { None };
+    let stored_state =
+        if continues_conversation { engine.store.state(&row.conversation_id).await? } else { None };
     if let Some(stored_state) = &stored_state {
         // Later reads of the state then apply fewer updates.
         engine.store.store_snapshot(&row.conversation_id, stored_state).await?;

@@ -118,8 +118,8 @@ impl Server {
             return Err(StartError::Unprotected(listen));
         }
         if configured_key.is_some() && store.keys().await?.is_empty() {
-            // While no key is stored, the configured key is the first one. It takes over the data of the
-            // local user (stored by requests without a key), if there is any.
+            // Without a stored key, the configured key is the first key of this server: it takes over the data
+            // of the local user (stored by requests without a key), if there is any.
             store.hand_over(LOCAL_OWNER, CONFIGURED_KEY).await?;
         }
         let settings = Settings::from_stored(store.settings().await?);

@@ -22,6 +22,7 @@ const RECORDED: [(&str, &str); 5] = [
 const DIALECT_TAGS: [&str; 8] =
     ["think", "phase", "final", "serp", "thought", "content", "variable_update", "tool_call"];
 
+/// Kind of text that models write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextKind {
     English,

@@ -135,8 +135,9 @@ const CJK_SENTENCE_WORDS: &[&str] = &[
     "태그",
 ];
 
-/// Characters after `是` and `は` that make another word of them, or a complete answer ("yes.").
-const CJK_OTHER_WORD: &[char] =
+/// Characters after `是` or `は` that show that it is not the verb or particle of a sentence about the tag:
+/// they form another word with it, or end it as an answer ("yes.").
+const CJK_NON_SENTENCE_CHARS: &[char] =
     &['的', '啊', '吗', '呀', '否', '不', '吧', '呢', '，', '。', '！', ',', '.', '!', 'い'];
 
 /// Punctuation that continues a sentence about a tag.
@@ -159,7 +160,7 @@ pub fn continues_sentence(after: &str, is_end: bool) -> Option<bool> {
         let next_char = text[word.len()..].chars().next();
         return match (*word, next_char) {
             ("是" | "は", None) => is_end.then_some(false),
-            ("是" | "は", Some(c)) => Some(!CJK_OTHER_WORD.contains(&c)),
+            ("是" | "は", Some(c)) => Some(!CJK_NON_SENTENCE_CHARS.contains(&c)),
             _ => Some(true),
         };
     }

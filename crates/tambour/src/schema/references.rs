@@ -134,7 +134,7 @@ impl<'a> SchemaReferences<'a> {
 /// Counter of nesting levels, with memoized results.
 struct LevelCounter<'a, 'b> {
     references: &'b SchemaReferences<'a>,
-    /// Levels by the address of the schema; `None` while they are being computed.
+    /// Levels by pointer to the schema; `None` while they are being computed.
     memo: HashMap<*const Value, Option<usize>>,
     /// True if a reference formed a cycle, or the limit [`MAX_FOLLOWED_LEVELS`] was reached.
     has_cycle: bool,
@@ -179,17 +179,17 @@ impl<'a> LevelCounter<'a, '_> {
     }
 
     fn count_reference(&mut self, schema: &'a Value, depth: usize) -> usize {
-        let address = std::ptr::from_ref(schema);
-        match self.memo.get(&address) {
+        let key = std::ptr::from_ref(schema);
+        match self.memo.get(&key) {
             Some(Some(levels)) => *levels,
             Some(None) => {
                 self.has_cycle = true;
                 0
             }
             None => {
-                self.memo.insert(address, None);
+                self.memo.insert(key, None);
                 let levels = self.count_from(schema, depth);
-                self.memo.insert(address, Some(levels));
+                self.memo.insert(key, Some(levels));
                 levels
             }
         }

@@ -282,7 +282,7 @@ async fn read_replies(
     // tools, which the next reply continues. `best` is the best reply that was re-asked.
     let (mut reasks, mut previous, mut best) = (0, None, None::<BestReply>);
     let mut tool_loop = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(engine, run, offer, choice)));
-    let is_existing = prompt.is_existing;
+    let continues_conversation = prompt.continues_conversation;
     // One future for all attempts of a reply, so that a grace time that began in one continues in the next.
     // `PolledWhenWoken`: polled only after its own wake-up, not at each chunk of the reply.
     let mut stop = std::pin::pin!(PolledWhenWoken::new(wait_stop(engine, run)));
@@ -344,7 +344,7 @@ async fn read_replies(
             request = choice.build_request(run, fallbacks.len());
             request.messages = choice.replace_system(sent_prompt, messages);
             log.append(record::prompt_entry(log.next_number(), sent_prompt)).await?;
-            state = states::load_message_state(engine, &run.row, is_existing, &request.dialect)
+            state = states::load_message_state(engine, &run.row, continues_conversation, &request.dialect)
                 .await
                 .unwrap_or_else(|error| {
                     early_end =
@@ -429,10 +429,10 @@ async fn prepare_prompt(
             },
         });
     }
-    let is_existing = prompt.is_existing;
+    let continues_conversation = prompt.continues_conversation;
     let preparation = async {
         let (sent_prompt, messages) = prompt.build(engine, &run.row).await?;
-        let state = states::load_message_state(engine, &run.row, is_existing, dialect).await?;
+        let state = states::load_message_state(engine, &run.row, continues_conversation, dialect).await?;
         Ok::<_, StoreError>((sent_prompt, messages, state))
     };
     preparation

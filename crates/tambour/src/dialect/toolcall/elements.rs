@@ -7,7 +7,7 @@ use super::arguments::{ArgumentExtent, MarkIndex};
 use super::bare_values::ArgumentNotation;
 use super::formats::ElementMarks;
 use super::read::{
-    CallRejection, CompleteForm, TypedCall, WrittenCall, add_report, invalid_call, unclosed_report,
+    CallRejection, CompleteCallText, TypedCall, WrittenCall, add_report, invalid_call, unclosed_report,
 };
 use super::rules;
 use crate::finding::FindingReport;
@@ -15,7 +15,7 @@ use crate::lex::space::trim;
 use crate::options::Options;
 use crate::span::Place;
 
-impl CompleteForm<'_> {
+impl CompleteCallText<'_> {
     /// Reads a sequence of calls written as elements, with their parameters.
     pub(super) fn read_elements(
         &self,
@@ -60,7 +60,7 @@ impl CompleteForm<'_> {
                 None => (rest, true),
             };
             if !rest.trim_start().is_empty() && !rest.trim_start().starts_with(marks.open) {
-                return Err(invalid_call("there is other text between the arguments"));
+                return Err(invalid_call("there is other text between or after the arguments"));
             }
             if is_close_missing {
                 position = (from, position.1.end_of(&text[position.0..from]));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::formats::{self, CallBody, CallFormat};
 use super::head::{CallHead, CallStart, FormFilter, MAX_HEAD, read_call_start};
-use super::read::{CallRejection, CompleteForm, WrittenCall};
+use super::read::{CallRejection, CompleteCallText, WrittenCall};
 use super::scan::{CallEnding, CallScanner, ScanResult};
 use super::{CallOptions, rules};
 use crate::dialect::call_check;
@@ -389,8 +389,12 @@ impl ToolcallReader {
             scanner.arguments.push(head.body_start..end);
         }
         let place = self.plain.place();
-        let complete_form =
-            CompleteForm { head: &head, raw: &raw[..used_len], place, argument_ranges: &scanner.arguments };
+        let complete_form = CompleteCallText {
+            head: &head,
+            raw: &raw[..used_len],
+            place,
+            argument_ranges: &scanner.arguments,
+        };
         let mut reports = Vec::new();
         let calls = match ending {
             // Unclosed values are accepted as arguments if the call itself has its closing mark.

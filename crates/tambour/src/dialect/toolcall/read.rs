@@ -1,4 +1,4 @@
-//! Decoding of the calls of a complete form: names, and arguments in any notation.
+//! Decoding of calls whose text has arrived as a whole: names, and arguments in any notation.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use crate::repair::json::{self, PathStep, ValueDoubt, ValueDoubts};
 use crate::repair::rules as json_rules;
 use crate::span::Place;
 
-/// Reason why a form is not a call: the violated rule, and a message.
+/// Reason why a text in a notation of calls is not a call: the violated rule, and a message.
 pub(super) type CallRejection = (&'static Rule, String);
 
 /// Keys under which an object that is a call may have the tool's name.
@@ -37,18 +37,18 @@ pub(super) struct WrittenCall {
     pub(super) is_without_args: bool,
 }
 
-/// A form of which all text has arrived; it may hold several calls.
-pub(super) struct CompleteForm<'a> {
+/// Text of one or more calls in one notation, all of which has arrived.
+pub(super) struct CompleteCallText<'a> {
     pub(super) head: &'a CallHead,
-    /// Text of the form, with its marks.
+    /// The text, with the marks around the calls.
     pub(super) raw: &'a str,
-    /// Place of the form.
+    /// Place of the text.
     pub(super) place: Place,
     /// Ranges of the arguments in `raw`; calls joined by semicolons have one range each.
     pub(super) argument_ranges: &'a [Range<usize>],
 }
 
-impl CompleteForm<'_> {
+impl CompleteCallText<'_> {
     /// Returns the name before the arguments.
     pub(super) fn head_name(&self) -> Option<&str> {
         let raw_name = &self.raw[self.head.name.clone()?];
@@ -366,10 +366,10 @@ impl<'a> TypedCall<'a> {
         }
     }
 
-    /// Ends the call. `text_after` the last argument must be white space.
+    /// Ends the call. `text_after` is the text after the last argument that was read; it must be white space.
     pub(super) fn finish(self, text_after: &str) -> Result<WrittenCall, CallRejection> {
         if !trim(text_after).is_empty() {
-            return Err(invalid_call("there is other text between the arguments"));
+            return Err(invalid_call("there is other text between or after the arguments"));
         }
         let is_without_args = self.args.is_empty();
         let call = CallIntent { name: self.name.to_owned(), args: Value::Object(self.args) };

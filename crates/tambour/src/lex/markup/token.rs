@@ -6,7 +6,7 @@ use crate::lex::space::is_space;
 
 pub(super) const COMMENT_OPEN: &str = "<!--";
 pub(super) const COMMENT_CLOSE: &str = "-->";
-/// Second end of a comment in HTML.
+/// Another way to end a comment in HTML.
 pub(super) const COMMENT_BANG: &str = "--!>";
 
 /// One token, borrowed from the chunk or from the lexer's small buffer.

@@ -86,9 +86,11 @@ impl FilamentFrame {
         }
         let message = format!("the reply was cut within `<{}>`", block.name);
         let report = FindingReport::new(rules::BLOCK_CUT, block.tag_start, end, message);
-        let drops_tags = matches!(block.element.kind, ElementKind::Status | ElementKind::Choice);
-        let tags_text = if drops_tags { ", its tags not used" } else { "" };
-        out.report(report.with_repair(format!("none of it runs; shown as text{tags_text}")));
+        out.report(report.with_repair(match block.element.kind {
+            ElementKind::Details => "shown as far as it arrived",
+            ElementKind::Status | ElementKind::Choice => "none of it runs; shown as text, its tags not used",
+            _ => "none of it runs; shown as text",
+        }));
         if block.is_overlong {
             return;
         }
@@ -135,7 +137,7 @@ impl FilamentFrame {
         let head_text = std::mem::take(&mut self.head_text);
         let report = FindingReport::new(rules::CONTENT_MISSING, end, end.offset, "the reply has no content");
         if head_text.trim().is_empty() {
-            return out.report(report.with_repair("the fallback text"));
+            return out.report(report.with_repair("the fallback text is used as the content"));
         }
         out.report(report.with_repair("the text before all tags is the content"));
         if !std::mem::replace(&mut self.is_answering, true) {
