@@ -27,11 +27,17 @@ pub trait Deletion: Send + Sync {
     async fn delete_messages(&self, ids: &[String]) -> Result<(), StoreError>;
 
     /// Refuses new messages in a conversation, or turns in a dialogue, until it is deleted.
-    fn close_conversation(&self, id: &str);
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn close_conversation(&self, id: &str) -> Result<(), StoreError>;
 
     /// Closes the conversation or dialogue as [`Deletion::close_conversation`] does, but only if nothing runs
     /// in it; checks and closes atomically. Returns `true` if it did.
-    fn close_if_idle(&self, id: &str) -> bool;
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn close_if_idle(&self, id: &str) -> Result<bool, StoreError>;
 
     /// Deletes a conversation with all its messages. Meanwhile new messages in it are refused and running
     /// ones are fenced. After a failure messages may begin in it again.

@@ -74,6 +74,11 @@ pub enum RecordChange {
     Figures(Vec<Figures>),
 }
 
+/// Prefix of requests that are inputs of a dialogue, as in [`InputClaim`].
+pub(crate) fn input_prefix(dialogue: &str) -> String {
+    format!("POST dialogues/{dialogue}/input ")
+}
+
 /// Storage of dialogues.
 #[async_trait]
 pub trait Dialogues: Send + Sync {

@@ -181,6 +181,19 @@ impl FirstTextTimes {
     }
 }
 
+/// Adds counts of times to the first text, each with its step, upstream and bucket, to the rows with the same
+/// step and upstream. Both lists are sorted by step and upstream.
+pub(crate) fn merge_first_texts(rows: &mut [StepFigures], counts: Vec<(String, String, i64, i64)>) {
+    let mut rows_left = rows.iter_mut().peekable();
+    for (time, upstream, bucket, count) in counts {
+        let is_before = |row: &&mut StepFigures| (&row.time, &row.upstream) < (&time, &upstream);
+        while rows_left.next_if(is_before).is_some() {}
+        if let Some(row) = rows_left.peek_mut().filter(|row| row.time == time && row.upstream == upstream) {
+            row.first_text_times.add(u8::try_from(bucket).unwrap_or(u8::MAX), count);
+        }
+    }
+}
+
 /// Storage of figures.
 #[async_trait]
 pub trait ReplyFigures: Send + Sync {

@@ -52,6 +52,20 @@ pub struct ImportQuota {
     pub bytes: u64,
 }
 
+impl ImportQuota {
+    /// Returns `true` if an owner with these files, their number and bytes, may add `imports`.
+    pub(crate) fn admits(
+        self,
+        (files, bytes): (i64, i64),
+        imports: &[(ImportKind, ImportRow, Vec<u8>)],
+    ) -> bool {
+        let files = u64::try_from(files).unwrap_or(0) + imports.len() as u64;
+        let bytes =
+            u64::try_from(bytes).unwrap_or(0) + imports.iter().map(|(_, row, _)| row.size).sum::<u64>();
+        files <= u64::from(self.files) && bytes <= self.bytes
+    }
+}
+
 /// Storage of imports.
 #[async_trait]
 pub trait Imports: Send + Sync {

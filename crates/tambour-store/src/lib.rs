@@ -5,12 +5,14 @@
 //! its format, `log` its narrow interface (append, read from a number, follow, finish). Rows are behind
 //! traits too, each in a file with its row types: `messages`, `conversations`, `tools`, `documents`,
 //! `dialogues`, `imports`, `responses`, `input_responses`, `states`, `figures`, `admin`, and `deletion`,
-//! which removes them. None of these depends on a database; `sqlite` implements them all. `server_identity`
+//! which removes them. None of these depends on a database; `sqlite` and `postgres` implement them all.
+//! `tail` keeps the end of a log in memory. `server_identity`
 //! tells the runs of this server from those of others, and `ids` makes ids and timestamps. `fail` has the
 //! points at which a test can make a write fail, and `data_folder` restricts files to the server's user.
 
 mod admin;
 pub mod batch;
+mod cluster;
 mod conversations;
 pub mod data_folder;
 mod deletion;
@@ -24,16 +26,21 @@ mod imports;
 mod input_responses;
 mod log;
 mod messages;
+mod postgres;
 mod responses;
+mod rows;
 mod server_identity;
 mod sqlite;
 mod states;
+mod tail;
 mod tools;
+mod transfer;
 
 use async_trait::async_trait;
 
 pub use admin::{Admin, KeyRow, UsageRow};
 pub use batch::{Batch, LogEntry, LogEntryKind};
+pub use cluster::{Cluster, StreamTokenRow};
 pub use conversations::{ConversationRow, Conversations};
 pub use deletion::{Deletion, Retention};
 pub use dialogues::{DialogueFilter, DialogueProgress, DialogueRow, Dialogues, RecordChange};
@@ -47,6 +54,7 @@ pub use imports::{ImportKind, ImportQuota, ImportRow, Imports};
 pub use input_responses::{InputClaim, InputResponse, InputResponses};
 pub use log::{AcquireOutcome, Lease, Log, LogState, NewRun, PendingAppend, RunEnd, WriteOutcome};
 pub use messages::{MessageOutcome, MessageRow, Messages, RowPage, RunKind, TurnHistory};
+pub use postgres::{PostgresOptions, PostgresStore};
 pub use responses::{RequestClaim, RequestKey, Responses, StoredResponse};
 pub use server_identity::ServerIdentity;
 pub use sqlite::{DamagedFile, JournalLoss, JournalReport, ShortFile, SqliteStore, StoreOptions};
@@ -55,6 +63,7 @@ pub use states::{
     is_route_update,
 };
 pub use tools::{ToolRow, Tools};
+pub use transfer::{MoveError, MoveProgress, move_data};
 
 /// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +96,13 @@ pub enum StoreError {
     /// The database did not answer within the deadline.
     #[error("the database does not answer in time")]
     Timeout,
+    /// The database could not be reached for so long that other servers may have taken over the runs of this
+    /// one.
+    #[error("the database does not answer, and other servers may have taken over")]
+    LeaseLost,
+    /// A later version of the server has changed the schema of the database. Nothing was changed.
+    #[error("a later version of the server has migrated the database (to {0}); start that version again")]
+    LaterSchema(i64),
     /// The store accepts no more work: the server is stopping, or the store cannot continue.
     #[error("the store has been closed")]
     Closed,
@@ -124,6 +140,9 @@ pub trait Store: Log + Rows {
     /// Finishes pending writes and closes the database, each within two seconds. What the database then lacks
     /// is on the journal, which the next start replays.
     async fn close(&self);
+
+    /// Returns the coordination with other servers; `None` if only this one can use the database.
+    fn cluster(&self) -> Option<&dyn Cluster>;
 }
 
 /// All row storage.

@@ -1,6 +1,7 @@
 //! Messages: their rows and outcomes.
 
 use async_trait::async_trait;
+use futures_util::{Stream, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use super::{DialogueProgress, Figures, StoreError, StoredUpdate, UsageRow};
@@ -119,9 +120,47 @@ impl<T> RowPage<T> {
     }
 }
 
+impl MessageRow {
+    /// Reads a page of rows: at most `limit` and about `bytes` bytes, but at least one. The query should return
+    /// one row more than `limit`: if it comes, more follow.
+    pub(super) async fn read_page<E>(
+        mut rows: impl Stream<Item = Result<MessageRow, E>> + Unpin,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<RowPage<MessageRow>, E> {
+        let (mut page, mut bytes_read) = (RowPage { rows: Vec::new(), has_more: false }, 0);
+        while let Some(row) = rows.try_next().await? {
+            let is_full = page.rows.len() == usize::try_from(limit).unwrap_or(usize::MAX);
+            bytes_read += row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len());
+            if is_full || (bytes_read > bytes && !page.rows.is_empty()) {
+                page.has_more = true;
+                break;
+            }
+            page.rows.push(row);
+        }
+        Ok(page)
+    }
+}
+
 impl TurnHistory {
+    /// Reads about `bytes` bytes of rows, but at least one.
+    pub(super) async fn read_within<E>(
+        mut rows: impl Stream<Item = Result<TurnHistory, E>> + Unpin,
+        bytes: usize,
+    ) -> Result<Vec<TurnHistory>, E> {
+        let (mut turns, mut bytes_read) = (Vec::new(), 0);
+        while let Some(turn) = rows.try_next().await? {
+            bytes_read += turn.size();
+            if bytes_read > bytes && !turns.is_empty() {
+                break;
+            }
+            turns.push(turn);
+        }
+        Ok(turns)
+    }
+
     /// Returns the bytes that were read for it.
-    pub(super) fn size(&self) -> usize {
+    fn size(&self) -> usize {
         let history_bytes = self.history.as_ref().map_or(0, String::len);
         let source_bytes = self
             .source

@@ -98,7 +98,87 @@ pub(super) fn empty_state() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
+/// Maximum number of updates of one conversation that are kept; older ones become part of the base.
+const MAX_UPDATES: usize = 1000;
+/// Maximum number of bytes of all these updates together.
+const MAX_UPDATE_BYTES: usize = 16 << 20;
+
+/// Returns `true` if that many updates of that many bytes may be kept.
+pub(crate) fn are_updates_within_limits(count: i64, bytes: i64) -> bool {
+    let is_within = |value: i64, max: usize| usize::try_from(value).is_ok_and(|value| value <= max);
+    is_within(count, MAX_UPDATES) && is_within(bytes, MAX_UPDATE_BYTES)
+}
+
+/// Returns the number of updates to keep of those with these sizes in bytes, newest first: three quarters of
+/// the limits. Moving updates to the base costs reading and applying all of them, so it should be rare.
+pub(crate) fn count_kept_updates(sizes: &[i64]) -> usize {
+    let mut bytes_left = MAX_UPDATE_BYTES / 4 * 3;
+    let kept_sizes = sizes.iter().take(MAX_UPDATES / 4 * 3).take_while(|size| {
+        let difference = bytes_left.checked_sub(usize::try_from(**size).unwrap_or(usize::MAX));
+        bytes_left = difference.unwrap_or(0);
+        difference.is_some()
+    });
+    kept_sizes.count()
+}
+
+/// Computes a state from its stored snapshot and the updates after it, both JSON.
+pub(crate) async fn compute_state(snapshot: String, later_updates: Vec<String>) -> Result<Value, StoreError> {
+    // Parsing a large state takes a while: it must not block the threads of the runtime.
+    let computation = move || {
+        let mut state = serde_json::from_str(&snapshot).unwrap_or_else(|_| empty_state());
+        let blocks = later_updates
+            .iter()
+            .filter_map(|applied_json| serde_json::from_str::<AppliedBlock>(applied_json).ok());
+        for block in blocks {
+            if let Err(error) = block.redo(&mut state) {
+                tracing::error!(%error, "a stored update does not fit its state");
+            }
+        }
+        state
+    };
+    tokio::task::spawn_blocking(computation).await.map_err(|_| StoreError::Closed)
+}
+
+impl Default for StateUpdates {
+    /// Makes the history of a state that has none.
+    fn default() -> StateUpdates {
+        StateUpdates {
+            base: empty_state(),
+            base_number: -1,
+            snapshot: empty_state(),
+            snapshot_position: 0,
+            rows: Vec::new(),
+        }
+    }
+}
+
 impl StateUpdates {
+    /// Makes a history from its stored form: base and snapshot as JSON, with the number of the message that the
+    /// base includes and the position of the snapshot.
+    pub(super) fn from_stored(
+        (base, base_number): (&str, i64),
+        (snapshot, snapshot_position): (&str, i64),
+        rows: Vec<StateUpdateRow>,
+    ) -> StateUpdates {
+        let parse = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| empty_state());
+        StateUpdates { base: parse(base), base_number, snapshot: parse(snapshot), snapshot_position, rows }
+    }
+
+    /// Removes the updates of deleted messages from the history, and makes them and all updates before them
+    /// part of the base; the current state is kept. Returns `false` if there are none.
+    pub(super) fn forget(&mut self, messages: &[String]) -> bool {
+        let is_forgotten = |row: &StateUpdateRow| messages.contains(&row.id);
+        let Some(last) = self.rows.iter().rposition(is_forgotten) else { return false };
+        // The snapshot must include the message's values before its updates are removed.
+        if let Some(newest_position) = self.rows.last().map(|row| row.position.max(self.snapshot_position)) {
+            self.snapshot = self.current_state();
+            self.snapshot_position = newest_position;
+        }
+        self.move_to_base((last + 1).max(self.base_len()));
+        self.rows.retain(|row| !is_forgotten(row));
+        true
+    }
+
     /// Returns the number of updates up to a point, those in the base included; `None` if the point is
     /// unknown.
     pub(super) fn count_to(&self, point: StatePoint<'_>) -> Option<usize> {

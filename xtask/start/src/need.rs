@@ -1,6 +1,7 @@
 //! Programs that the tests need. Missing ones are installed if no password is needed, else an error says how
 //! to install them.
 
+use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 /// Required program.
@@ -74,6 +75,19 @@ const REQUIRED_PROGRAMS: &[RequiredProgram] = &[
             ("apk", "py3-pip"),
             ("pacman", "python"),
             ("brew", "python3"),
+        ],
+        substitute: None,
+    },
+    RequiredProgram {
+        check_command: &["initdb", "--version"],
+        purpose: "servers that share a PostgreSQL database",
+        component: None,
+        packages: &[
+            ("apt-get", "postgresql"),
+            ("dnf", "postgresql-server"),
+            ("apk", "postgresql"),
+            ("pacman", "postgresql"),
+            ("brew", "postgresql@17"),
         ],
         substitute: None,
     },
@@ -155,9 +169,19 @@ fn succeeds(command: &[&str]) -> bool {
     process
         .args(&command[1..])
         .current_dir(crate::repository_root())
+        .env("PATH", search_path())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     process.status().is_ok_and(|status| status.success())
+}
+
+/// Returns the search path, with the folders in which Debian keeps the programs of PostgreSQL.
+fn search_path() -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let folders = versions.map(|version| version.path().join("bin"));
+    let all_folders: Vec<_> = std::env::split_paths(&path).chain(folders).collect();
+    std::env::join_paths(all_folders).unwrap_or(path)
 }
 
 /// Command that installs a program.

@@ -41,6 +41,10 @@ pub(crate) struct Metrics {
     damaged_records: Counter,
     /// Messages lost or truncated with those records, as far as known.
     lost_messages: Counter,
+    /// Messages and turns that were closed for a server that is gone.
+    pub takeovers: Counter,
+    /// Requests handed to the server that runs their message.
+    pub forwarded_requests: Counter,
     /// Calls to upstreams.
     pub upstreams: UpstreamMetrics,
     /// Time from a write to its commit, in seconds.
@@ -101,6 +105,8 @@ impl Metrics {
                 "journal_lost_messages",
                 "Messages lost or cut off with a part of the journal, at startup",
             ),
+            takeovers: counter("takeovers", "Messages and turns closed for a server that is gone"),
+            forwarded_requests: counter("forwarded", "Requests handed to the server that runs their message"),
             upstreams: UpstreamMetrics::default(),
             commits: Family::new_with_constructor(|| Histogram::new(COMMIT_BOUNDS)),
             panics: Family::default(),
@@ -154,6 +160,11 @@ impl Metrics {
     /// Increments a counter.
     pub(crate) fn increment(counter: &Counter) {
         counter.inc();
+    }
+
+    /// Adds to a counter.
+    pub(crate) fn add(counter: &Counter, count: usize) {
+        counter.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
     }
 
     /// Counts a panic of a long-lived task.

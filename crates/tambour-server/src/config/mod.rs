@@ -2,6 +2,7 @@
 
 mod alias;
 mod check;
+mod cluster;
 mod read;
 pub(crate) mod reading_defaults;
 pub(crate) mod skeins;
@@ -26,6 +27,7 @@ pub use crate::upstream::{Price, UpstreamConfig};
 use crate::upstream::{Timeouts, Upstream, UpstreamKind, UpstreamMetrics, UpstreamSection};
 pub use alias::AliasConfig;
 pub(crate) use alias::FALLBACK_FIELDS;
+pub use cluster::ClusterConfig;
 
 /// Configuration of the server. The defaults work without a file.
 #[derive(Clone, Serialize, Deserialize)]
@@ -36,9 +38,12 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Folder of the database.
     pub data: PathBuf,
-    /// Database, as `sqlite:FILE`; `tambour.sqlite` in the data folder when absent.
+    /// Database, as `sqlite:FILE` or `postgres://USER@HOST/NAME`; `tambour.sqlite` in the data folder when
+    /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
+    /// Servers that share a PostgreSQL database.
+    pub cluster: ClusterConfig,
     /// Makes acknowledged data survive a power cut (slower).
     pub durable: bool,
     /// Upstreams by name.
@@ -138,6 +143,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8787)),
             data: PathBuf::from("tambour-data"),
             database: None,
+            cluster: ClusterConfig::default(),
             durable: false,
             upstreams: BTreeMap::from([(demo.kind.clone(), demo)]),
             default_upstream: None,
@@ -175,7 +181,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns the file of the database.
+    /// Returns the file of a SQLite database.
     ///
     /// # Errors
     /// `database` names another kind of database.
@@ -184,9 +190,7 @@ impl Config {
         let file = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
         match file {
             Some(file) if !file.is_empty() => Ok(PathBuf::from(file)),
-            _ => {
-                Err(self.field_error("database", "takes sqlite:FILE; other databases are not supported yet"))
-            }
+            _ => Err(self.field_error("database", "takes sqlite:FILE or postgres://USER@HOST/NAME")),
         }
     }
 
@@ -259,6 +263,7 @@ impl Config {
         if masked.api_key.is_some() {
             masked.api_key = Some("***".to_owned());
         }
+        masked.database = masked.database.as_deref().map(mask_url);
         for upstream in masked.upstreams.values_mut() {
             upstream.url = mask_url(&upstream.url);
         }

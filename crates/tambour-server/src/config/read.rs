@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tambour::texts::explain_parse_error;
 
-use super::{Config, ConfigError, RetentionConfig, TelemetryConfig};
+use super::{ClusterConfig, Config, ConfigError, RetentionConfig, TelemetryConfig};
 use crate::base::origins::{ValueOrigins, field_at, format_place};
 use crate::tools::SECRET_ENV_PREFIX;
 use crate::upstream::UPSTREAM_KEY;
@@ -60,7 +60,7 @@ impl Config {
         if let Some(upstream) = upstream {
             config.add_upstream_from("TAMBOUR_UPSTREAM", &upstream, model)?;
         }
-        config.database_file()?;
+        config.check_database()?;
         Ok(config)
     }
 }
@@ -123,7 +123,7 @@ fn set_field(
     let defaults = toml::Table::try_from(complete_defaults())
         .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
     // Tables whose fields variables can set.
-    let group_of_field = ["limits", "timeouts", "tools", "retention", "telemetry"]
+    let group_of_field = ["limits", "timeouts", "tools", "retention", "telemetry", "cluster"]
         .into_iter()
         .find_map(|group| Some((group, field.strip_prefix(group)?.strip_prefix('_')?)));
     let dotted_name =
@@ -177,6 +177,13 @@ fn complete_defaults() -> Config {
         api_key: empty_text(),
         retention: RetentionConfig { days: Some(0), bytes: Some(0) },
         telemetry,
+        cluster: ClusterConfig {
+            address: empty_text(),
+            secret_env: empty_text(),
+            password_env: empty_text(),
+            password_file: empty_text(),
+            ..ClusterConfig::default()
+        },
         ..Config::default()
     }
 }

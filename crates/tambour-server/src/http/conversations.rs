@@ -184,7 +184,7 @@ pub(super) async fn remove(
     let task_app = app.clone();
     app.run_to_completion(async move {
         // No message begins in the conversation from here on.
-        task_app.store.close_conversation(&id);
+        task_app.store.close_conversation(&id).await?;
         // Independent of the database: running messages end even if the deletion fails and the conversation
         // is reopened.
         task_app.cancel_runs(task_app.running.conversation_messages(&id)).await;

@@ -258,7 +258,7 @@ pub(super) async fn remove(
     let task_app = app.clone();
     app.run_to_completion(async move {
         // No turn begins from here on; running and waiting ones are cancelled.
-        task_app.store.close_conversation(&id);
+        task_app.store.close_conversation(&id).await?;
         task_app.cancel_runs(task_app.running.dialogue_turns(&id)).await;
         task_app.store.delete_dialogue(&id).await?;
         task_app.memory_responses.drop_stale(Some(&id));
@@ -368,8 +368,8 @@ pub(super) async fn input(
         return Ok(stored_response);
     }
     let event_stream = new_input.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
-    let quota = TurnQuota::reserve(&app, &caller)?;
-    let running_turn = register_turn(&app, &caller, &id)?;
+    let quota = TurnQuota::reserve(&app, &caller).await?;
+    let running_turn = register_turn(&app, &caller, &id).await?;
     let (owner, created_at, turn_id) = (caller.owner.clone(), ids::now(), running_turn.live_run().id.clone());
     let row = MessageRow {
         id: turn_id.clone(),
@@ -418,8 +418,8 @@ pub(super) async fn run_turn(
     input: TurnInput,
     request_id: &str,
 ) -> Result<DialogueTurn, Problem> {
-    let quota = TurnQuota::reserve(app, caller)?;
-    let running_turn = register_turn(app, caller, id)?;
+    let quota = TurnQuota::reserve(app, caller).await?;
+    let running_turn = register_turn(app, caller, id).await?;
     let row = MessageRow {
         id: running_turn.live_run().id.clone(),
         conversation_id: id.to_owned(),
@@ -597,8 +597,13 @@ fn parse_input(new_input: &NewInput) -> Result<TurnInput, Problem> {
 ///
 /// # Errors
 /// The owner has reached `max_running`.
-pub(super) fn register_turn(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result<RunningTurn, Problem> {
-    RunningTurn::begin(app, &caller.owner, dialogue).ok_or_else(|| {
+pub(super) async fn register_turn(
+    app: &Arc<App>,
+    caller: &Caller,
+    dialogue: &str,
+) -> Result<RunningTurn, Problem> {
+    let remote_runs = app.count_remote_runs(&caller.owner).await?;
+    RunningTurn::begin(app, &caller.owner, dialogue, remote_runs).ok_or_else(|| {
         Metrics::increment(&app.metrics.limited_requests);
         let detail =
             "this owner has reached the limit of running messages and turns; wait until one has ended";
@@ -626,7 +631,7 @@ async fn run_queued_turn(
             earlier_turns.await;
         }
         // The retention sweep enqueues too: it deletes an expired dialogue only between two turns.
-        app.conversation_queues.enqueue(id).wait().await
+        app.conversation_queues.enter(id).await
     };
     // Held until this function returns: one turn of a dialogue runs at a time.
     let _turn_guard = tokio::select! {

@@ -25,7 +25,7 @@ pub(crate) use crate::run::keys::Caller;
 pub(super) use crate::run::keys::TOKEN_LIFETIME;
 use crate::run::keys::{CONFIGURED_KEY, LOCAL_OWNER, hash};
 use crate::run::quotas::KeyLimits;
-use crate::store::KeyRow;
+use crate::store::{KeyRow, StreamTokenRow};
 
 /// Admits requests with a valid key or stream token, and requests of the local user while no key exists.
 pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
@@ -37,8 +37,11 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         .map(|(_, secret)| secret.trim())
         // Header that clients of Anthropic send.
         .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
-    let find_by_token = || caller_by_token(&app, request.uri());
-    let Some(mut caller) = app.keys.find_caller(secret).or_else(find_by_token) else {
+    let mut found = app.keys.find_caller(secret);
+    if found.is_none() {
+        found = caller_by_token(&app, request.uri()).await;
+    }
+    let Some(mut caller) = found else {
         Metrics::increment(&app.metrics.unauthorized);
         let detail = "give a valid key: Authorization: Bearer KEY";
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
@@ -61,12 +64,24 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
 
 /// Returns the caller that created the stream token in the query. The token is in the query since browsers'
 /// `EventSource` cannot send it in a header.
-fn caller_by_token(app: &App, uri: &Uri) -> Option<Caller> {
+async fn caller_by_token(app: &App, uri: &Uri) -> Option<Caller> {
     let path = uri.path().strip_prefix("/api/v1/messages/")?;
     let message = path.strip_suffix("/events").or_else(|| path.strip_suffix("/stream"))?;
     let mut fields = uri.query()?.split('&');
     let token = fields.find_map(|field| field.strip_prefix("token="))?;
-    app.keys.find_by_token(token, message)
+    if let Some(caller) = app.keys.find_by_token(token, message) {
+        return Some(caller);
+    }
+    // Another server may have created it.
+    match app.store.cluster()?.stream_token(&hash(token)).await {
+        Ok(stored) => stored
+            .filter(|stored| stored.message == message)
+            .and_then(|stored| app.keys.caller_of_key(&stored.key)),
+        Err(error) => {
+            tracing::error!(%error, "a stream token could not be looked up");
+            None
+        }
+    }
 }
 
 /// Headers that proxies add.
@@ -390,6 +405,10 @@ pub(super) async fn create_token(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     find_owned(&app, &caller, &id).await?;
     let token = app.keys.create_token(&caller, &id);
+    if let Some(cluster) = app.store.cluster() {
+        let row = StreamTokenRow { hash: hash(&token), message: id, key: caller.key };
+        cluster.put_stream_token(&row, TOKEN_LIFETIME).await?;
+    }
     let expires = TOKEN_LIFETIME.as_secs();
     Ok((StatusCode::CREATED, Json(json!({"token": token, "expires_in": expires}))))
 }

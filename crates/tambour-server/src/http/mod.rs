@@ -12,6 +12,7 @@ mod durable_streams;
 mod events;
 mod figures;
 mod foreign;
+mod forward;
 pub(crate) mod idempotency;
 mod if_match;
 mod imports;
@@ -82,6 +83,7 @@ pub(crate) fn build_router(app: AppState) -> Router {
     );
     // A layer added later runs earlier, so the body is read only after the caller is authenticated.
     let keyed_routes = keyed_routes
+        .layer(middleware::from_fn_with_state(app.clone(), forward::forward))
         .layer(body_reading)
         .layer(middleware::from_fn_with_state(app.clone(), keys::authenticate));
     public_routes

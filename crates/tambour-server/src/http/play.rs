@@ -166,7 +166,7 @@ async fn invent_answer(
     history: &[HistoryMessage],
     pending_turn: &DialogueTurn,
 ) -> Result<Result<String, Failure>, Problem> {
-    let quota = TurnQuota::reserve(app, caller)?;
+    let quota = TurnQuota::reserve(app, caller).await?;
     let loaded_config = app.loaded_config();
     let upstream = loaded_config
         .upstream(None)

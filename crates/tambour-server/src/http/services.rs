@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tambour::InputEnd;
 use tambour::event::Failure;
@@ -135,7 +134,7 @@ async fn run_test(
     request: ModelRequest,
     fields: Value,
 ) -> Result<Json<Value>, Problem> {
-    app.quotas.admit(caller, Instant::now(), Timestamp::now())?;
+    app.admit_request(caller).await?;
     let request = ModelRequest {
         messages: vec![Message::new("user", "Say: ok")],
         max_tokens: Some(TEST_TOKENS),

@@ -89,6 +89,10 @@ pub(super) async fn change(
     app.run_to_completion(async move {
         // One change at a time, so that memory and database get changes in the same order.
         let _change_guard = task_app.settings_change.lock().await;
+        if task_app.store.cluster().is_some() {
+            // Another server may have changed them a moment ago.
+            task_app.replace_settings(Settings::from_stored(task_app.store.settings().await?));
+        }
         let current_version = task_app.settings().version();
         if header_version.is_some_and(|version| version != current_version) {
             let detail = format!(

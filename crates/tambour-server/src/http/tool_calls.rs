@@ -6,7 +6,6 @@ use std::time::Instant;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::event::ToolResult;
@@ -67,8 +66,8 @@ pub(super) async fn call(
     }
     // A webhook may take minutes, so the call counts among the running messages of the owner. It is
     // registered as if it were a turn, of a dialogue with the name of the tool.
-    let running_turn = super::dialogues::register_turn(&app, &caller, &name)?;
-    app.quotas.admit(&caller, Instant::now(), Timestamp::now())?;
+    let running_turn = super::dialogues::register_turn(&app, &caller, &name).await?;
+    app.admit_request(&caller).await?;
     let call_id = ids::new_id("call");
     let task_app = app.clone();
     app.run_to_completion(async move {

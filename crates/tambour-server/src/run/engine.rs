@@ -1,6 +1,7 @@
 //! State that the runs of messages and of dialogue turns share.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -16,10 +17,10 @@ use crate::base::settings::Settings;
 use crate::base::token_counts::TokenCounts;
 use crate::config::reading_defaults::ReadingDefaults;
 use crate::run::dialogues::ParsedTemplateCache;
-use crate::run::keys::KeyRegistry;
+use crate::run::keys::{Caller, KeyRegistry};
 use crate::run::live_run::LiveRun;
 use crate::run::loaded_config::LoadedConfig;
-use crate::run::quotas::{Quotas, day};
+use crate::run::quotas::{self, KeyLimits, Quotas, RequestRate, day};
 use crate::run::run_registry::RunRegistry;
 use crate::run::turns::ConversationQueues;
 use crate::store::{Figures, MessageRow, Store, UsageRow};
@@ -82,13 +83,13 @@ impl RunEngine {
     ) -> RunEngine {
         RunEngine {
             loaded_config: RwLock::new(Arc::new(loaded_config)),
+            conversation_queues: ConversationQueues::new(store.clone()),
             store,
             running: RunRegistry::default(),
             memory: MemoryBudget::default(),
             cpu_pool: CpuPool::new(),
             schemas: SchemaCache::new(),
             desks: DeskRegistry::default(),
-            conversation_queues: ConversationQueues::default(),
             quotas,
             templates: Arc::new(ParsedTemplateCache::new(
                 metrics.template_hits.clone(),
@@ -104,6 +105,44 @@ impl RunEngine {
             run_abort: CancellationToken::new(),
             run_tasks: TaskTracker::new(),
         }
+    }
+
+    /// Counts a request of a key, on all servers that share the database.
+    ///
+    /// # Errors
+    /// The tokens of the day are used up, too many requests came within a minute, or the database failed.
+    pub(crate) async fn admit_request(&self, caller: &Caller) -> Result<(), Problem> {
+        let Some(cluster) = self.store.cluster() else {
+            return self.quotas.admit(caller, Instant::now(), Timestamp::now());
+        };
+        self.quotas.check_tokens(caller, Timestamp::now())?;
+        let Some(max) = caller.limits.requests_per_minute else { return Ok(()) };
+        let wait = match RequestRate::new(max) {
+            Some(rate) => cluster.count_request(&caller.key, rate.interval()).await?,
+            None => Some(quotas::MINUTE),
+        };
+        wait.map_or(Ok(()), |wait| Err(quotas::rate_problem(max, wait)))
+    }
+
+    /// Takes back the count of a request that was then refused for another reason.
+    pub(crate) fn refund_request(&self, key: &str, limits: &KeyLimits) {
+        if self.store.cluster().is_none() {
+            return self.quotas.refund(key, limits);
+        }
+        let Some(rate) = limits.requests_per_minute.and_then(RequestRate::new) else { return };
+        let (store, key) = (self.store.clone(), key.to_owned());
+        self.run_tasks.spawn(async move {
+            let Some(cluster) = store.cluster() else { return };
+            if let Err(error) = cluster.refund_request(&key, rate.interval()).await {
+                tracing::error!(%error, key, "the count of a request could not be taken back");
+            }
+        });
+    }
+
+    /// Returns the number of messages and turns of an owner that run on other servers.
+    pub(crate) async fn count_remote_runs(&self, owner: &str) -> Result<usize, Problem> {
+        let Some(cluster) = self.store.cluster() else { return Ok(0) };
+        Ok(usize::try_from(cluster.count_remote_runs(owner).await?).unwrap_or(usize::MAX))
     }
 
     /// Charges requests and tokens to a key: for its limits and for `GET /api/v1/usage`. `usage` has the

@@ -146,18 +146,9 @@ impl KeyRegistry {
         }
         let hash = hash(secret?);
         let mut found = None;
-        for ActiveKey { key, limits, removal } in keys.iter() {
-            if bool::from(key.hash.as_slice().ct_eq(hash.as_slice())) {
-                found = Some(Caller {
-                    owner: key.owner.clone(),
-                    key: key.id.clone(),
-                    is_admin: key.is_admin,
-                    limits: limits.clone(),
-                    removal: removal.clone(),
-                    connection: None,
-                    span: ParentSpan::default(),
-                    memory: MemoryHold::default(),
-                });
+        for active in keys.iter() {
+            if bool::from(active.key.hash.as_slice().ct_eq(hash.as_slice())) {
+                found = Some(active.caller());
             }
         }
         found
@@ -194,6 +185,32 @@ impl KeyRegistry {
         });
     }
 
+    /// Replaces the stored keys with those that another server has changed. The streams and runs of removed
+    /// keys end.
+    pub(crate) fn replace(&self, rows: Vec<KeyRow>) {
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let is_configured = |active: &ActiveKey| active.key.id == CONFIGURED_KEY;
+        for active in keys.iter().filter(|active| !is_configured(active)) {
+            if !rows.iter().any(|row| row.id == active.key.id) {
+                active.removal.cancel();
+            }
+        }
+        let (configured, stored): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut *keys).into_iter().partition(is_configured);
+        let new_keys = rows.into_iter().map(|row| {
+            let present = stored.iter().find(|active| active.key.id == row.id);
+            let removal = present.map(|active| active.removal.clone());
+            let active = ActiveKey::new(row);
+            ActiveKey { removal: removal.unwrap_or_default(), ..active }
+        });
+        *keys = new_keys.chain(configured).collect();
+    }
+
+    /// Returns the caller with the key of that id, if the key exists.
+    pub(crate) fn caller_of_key(&self, id: &str) -> Option<Caller> {
+        self.read_keys().iter().find(|active| active.key.id == id).map(ActiveKey::caller)
+    }
+
     /// Creates a short-lived token that allows its bearer to read the events of a message.
     pub(crate) fn create_token(&self, caller: &Caller, message: &str) -> String {
         let secret = ids::new_secret();
@@ -217,6 +234,21 @@ impl KeyRegistry {
 }
 
 impl ActiveKey {
+    /// Makes the caller of a request with this key.
+    fn caller(&self) -> Caller {
+        let ActiveKey { key, limits, removal } = self;
+        Caller {
+            owner: key.owner.clone(),
+            key: key.id.clone(),
+            is_admin: key.is_admin,
+            limits: limits.clone(),
+            removal: removal.clone(),
+            connection: None,
+            span: ParentSpan::default(),
+            memory: MemoryHold::default(),
+        }
+    }
+
     fn new(key: KeyRow) -> ActiveKey {
         let limits = key.limits.as_deref().map(|limits| {
             serde_json::from_str(limits).unwrap_or_else(|error| {

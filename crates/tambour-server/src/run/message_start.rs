@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use serde_json::json;
 use tambour::texts::format_count;
 use tambour_prompt::lore::TimedEffects;
@@ -17,9 +16,9 @@ use crate::run::keys::Caller;
 use crate::run::live_run::{LiveRun, ReaderGuard};
 use crate::run::request_repeats;
 use crate::run::runner::{self, MessageRun, ToolOffer, UpstreamChoice};
+use crate::run::turns::ConversationGuard;
 use crate::store::{AcquireOutcome, MessageRow, NewRun, StoreError, WriteOutcome};
 use crate::upstream::Message;
-use tokio::sync::OwnedMutexGuard;
 
 /// Request to start a message.
 pub(crate) struct StartRequest {
@@ -54,7 +53,7 @@ pub(crate) struct StartRequest {
     /// the next message of the conversation.
     pub(crate) timed_lore: Option<TimedEffects>,
     /// Id of the message that this one replaces, with the lock of its conversation.
-    pub(crate) replaces: Option<(String, OwnedMutexGuard<()>)>,
+    pub(crate) replaces: Option<(String, ConversationGuard)>,
 }
 
 /// Prompt of a message that waits for the earlier messages of its conversation.
@@ -66,7 +65,7 @@ pub(crate) struct PendingPrompt {
     /// True if the conversation existed before the message.
     pub(crate) continues_conversation: bool,
     /// Lock of the conversation, if the message holds it already.
-    conversation_guard: Option<OwnedMutexGuard<()>>,
+    conversation_guard: Option<ConversationGuard>,
 }
 
 /// A started message.
@@ -101,16 +100,18 @@ struct RunAdmission<'a> {
 
 impl<'a> RunAdmission<'a> {
     /// Reserves both, or refuses the message.
-    fn reserve(
+    async fn reserve(
         engine: &'a RunEngine,
         caller: &'a Caller,
         conversation: &str,
         live_run: Arc<LiveRun>,
     ) -> Result<RunAdmission<'a>, Problem> {
-        engine.quotas.admit(caller, Instant::now(), Timestamp::now())?;
+        engine.admit_request(caller).await?;
         let max = engine.loaded_config().config.max_running;
-        if !engine.running.add(&caller.owner, conversation, live_run.clone(), max) {
-            engine.quotas.refund(&caller.key, &caller.limits);
+        let remote_runs = engine.count_remote_runs(&caller.owner).await?;
+        let local_max = max.saturating_sub(remote_runs);
+        if !engine.running.add(&caller.owner, conversation, live_run.clone(), local_max) {
+            engine.refund_request(&caller.key, &caller.limits);
             Metrics::increment(&engine.metrics.limited_requests);
             let limit_text = format_count(max, "message");
             let detail = format!("{limit_text} of this owner may run at a time; wait until one has ended");
@@ -125,7 +126,7 @@ impl Drop for RunAdmission<'_> {
         if !self.has_begun {
             self.engine.running.remove(&self.live_run.id);
             self.live_run.mark_over();
-            self.engine.quotas.refund(&self.caller.key, &self.caller.limits);
+            self.engine.refund_request(&self.caller.key, &self.caller.limits);
         }
     }
 }
@@ -152,7 +153,7 @@ async fn begin_message(
     let reader = start_request.has_reader.then(|| live_run.add_reader());
     let memory_permit = engine.memory.reserve_run(&row.owner, start_request.caller.memory.kept_bytes())?;
     let mut admission =
-        RunAdmission::reserve(engine, &start_request.caller, &row.conversation_id, live_run.clone())?;
+        RunAdmission::reserve(engine, &start_request.caller, &row.conversation_id, live_run.clone()).await?;
     let (replaces, conversation_guard) = start_request.replaces.unzip();
     // Stored before the model is asked: a message that cannot be stored does not begin.
     let start_time = Instant::now();
@@ -255,10 +256,10 @@ impl PendingPrompt {
         &mut self,
         engine: &RunEngine,
         row: &MessageRow,
-    ) -> OwnedMutexGuard<()> {
+    ) -> ConversationGuard {
         match self.conversation_guard.take() {
             Some(guard) => guard,
-            None => engine.conversation_queues.enqueue(&row.conversation_id).wait().await,
+            None => engine.conversation_queues.enter(&row.conversation_id).await,
         }
     }
 

@@ -45,7 +45,31 @@ struct KeyUsage {
     tokens: u64,
 }
 
-const MINUTE: Duration = Duration::from_secs(60);
+/// Time of which the requests may come at once.
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+
+/// Rate at which a key may ask, at least once a minute.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestRate(u32);
+
+impl RequestRate {
+    /// Makes the rate of `max` requests a minute; `None` if there may be none.
+    pub(crate) fn new(max: u32) -> Option<RequestRate> {
+        (max > 0).then_some(RequestRate(max))
+    }
+
+    /// Returns the time that a request uses up.
+    pub(crate) fn interval(self) -> Duration {
+        MINUTE / self.0
+    }
+}
+
+/// Returns the refusal of a key that may ask `max` times a minute and again after `wait`.
+pub(crate) fn rate_problem(max: u32, wait: Duration) -> Problem {
+    let detail = format!("this key may ask {} in a minute", format_count(max, "time"));
+    let seconds = if max == 0 { MINUTE.as_secs() } else { wait.as_secs() + 1 };
+    Problem::too_many("rate_limited", detail).retry_after(seconds)
+}
 
 impl Quotas {
     /// Starts with the tokens that each key, by id, has used on `day`.
@@ -64,40 +88,55 @@ impl Quotas {
     /// # Errors
     /// The tokens of the day are used up, or too many requests came within a minute.
     pub(crate) fn admit(&self, caller: &Caller, now: Instant, time: Timestamp) -> Result<(), Problem> {
-        let KeyLimits { requests_per_minute, tokens_per_day, .. } = &*caller.limits;
-        if requests_per_minute.is_none() && tokens_per_day.is_none() {
-            return Ok(());
-        }
+        self.check_tokens(caller, time)?;
+        let Some(max) = caller.limits.requests_per_minute else { return Ok(()) };
+        let Some(rate) = RequestRate::new(max) else { return Err(rate_problem(max, MINUTE)) };
         let mut usages = self.lock();
         let key_usage = usages.entry(caller.key.clone()).or_default();
-        if let Some(max) = tokens_per_day
-            && key_usage.day == day(time)
-            && key_usage.tokens >= *max
-        {
-            let detail =
-                format!("this key may use {} in a day, and has used them up", format_count(*max, "token"));
-            return Err(Problem::too_many("tokens_used_up", detail).retry_after(seconds_until_midnight(time)));
+        let rate_until = key_usage.rate_until.map_or(now, |rate_until| rate_until.max(now)) + rate.interval();
+        if rate_until > now + MINUTE {
+            return Err(rate_problem(max, (rate_until - now).saturating_sub(MINUTE)));
         }
-        if let Some(max) = requests_per_minute {
-            let interval = MINUTE / (*max).max(1);
-            let rate_until = key_usage.rate_until.map_or(now, |rate_until| rate_until.max(now)) + interval;
-            if *max == 0 || rate_until > now + MINUTE {
-                let wait = (rate_until - now).saturating_sub(MINUTE);
-                let detail = format!("this key may ask {} in a minute", format_count(*max, "time"));
-                let seconds = if *max == 0 { 60 } else { wait.as_secs() + 1 };
-                return Err(Problem::too_many("rate_limited", detail).retry_after(seconds));
-            }
-            key_usage.rate_until = Some(rate_until);
-        }
+        key_usage.rate_until = Some(rate_until);
         Ok(())
+    }
+
+    /// Checks that the tokens of the day are not used up.
+    ///
+    /// # Errors
+    /// They are.
+    pub(crate) fn check_tokens(&self, caller: &Caller, time: Timestamp) -> Result<(), Problem> {
+        let Some(max) = caller.limits.tokens_per_day else { return Ok(()) };
+        let is_used_up = self
+            .lock()
+            .get(&caller.key)
+            .is_some_and(|key_usage| key_usage.day == day(time) && key_usage.tokens >= max);
+        if !is_used_up {
+            return Ok(());
+        }
+        let detail =
+            format!("this key may use {} in a day, and has used them up", format_count(max, "token"));
+        Err(Problem::too_many("tokens_used_up", detail).retry_after(seconds_until_midnight(time)))
+    }
+
+    /// Raises the tokens that keys, by id, have used on `day` to those that all servers have stored.
+    pub(crate) fn raise(&self, day: &str, usage: impl Iterator<Item = (String, u64)>) {
+        let mut usages = self.lock();
+        for (key, tokens) in usage {
+            let key_usage = usages.entry(key).or_default();
+            if key_usage.day != day {
+                (key_usage.day, key_usage.tokens) = (day.to_owned(), 0);
+            }
+            key_usage.tokens = key_usage.tokens.max(tokens);
+        }
     }
 
     /// Takes back the count of a request that was then refused for another reason.
     pub(crate) fn refund(&self, key: &str, limits: &KeyLimits) {
-        let Some(max) = limits.requests_per_minute else { return };
+        let Some(rate) = limits.requests_per_minute.and_then(RequestRate::new) else { return };
         if let Some(key_usage) = self.lock().get_mut(key) {
             key_usage.rate_until =
-                key_usage.rate_until.and_then(|rate_until| rate_until.checked_sub(MINUTE / max.max(1)));
+                key_usage.rate_until.and_then(|rate_until| rate_until.checked_sub(rate.interval()));
         }
     }
 

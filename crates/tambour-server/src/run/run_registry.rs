@@ -32,9 +32,15 @@ pub(crate) struct RunningTurn {
 }
 
 impl RunningTurn {
-    /// Registers a turn of an owner's dialogue; `None` if the owner already has the maximum number of runs.
-    pub(crate) fn begin(engine: &Arc<RunEngine>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
-        let max = engine.loaded_config().config.max_running;
+    /// Registers a turn of an owner's dialogue; `None` if the owner already has the maximum number of runs,
+    /// `remote_runs` of them on other servers.
+    pub(crate) fn begin(
+        engine: &Arc<RunEngine>,
+        owner: &str,
+        dialogue: &str,
+        remote_runs: usize,
+    ) -> Option<RunningTurn> {
+        let max = engine.loaded_config().config.max_running.saturating_sub(remote_runs);
         let live_run = LiveRun::new(ids::new_id("turn"));
         let was_added = engine.running.insert(owner, dialogue, RunKind::Turn, live_run.clone(), max);
         was_added.then(|| RunningTurn { engine: engine.clone(), live_run })

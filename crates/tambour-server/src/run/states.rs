@@ -14,8 +14,8 @@ use crate::base::cpu_pool::{DropFlag, run_in_place};
 use crate::base::ids;
 use crate::base::problem::Problem;
 use crate::run::engine::RunEngine;
+use crate::run::turns::ConversationGuard;
 use crate::store::{MessageRow, ROUTE_UPDATE, StateRow, StoreError, StoredUpdate};
-use tokio::sync::OwnedMutexGuard;
 
 /// Dialects whose replies change the state: `filament`, and `auto`, which may find out that a reply is in it.
 const STATEFUL_DIALECTS: [&str; 2] = ["filament", tambour::dialect::AUTO];
@@ -94,10 +94,10 @@ pub(crate) async fn compile_state_schema(
 pub(crate) async fn lock_conversation(
     engine: &RunEngine,
     conversation: &str,
-) -> Result<OwnedMutexGuard<()>, Problem> {
+) -> Result<ConversationGuard, Problem> {
     let locking = async {
         engine.store.wait_idle(conversation).await;
-        engine.conversation_queues.enqueue(conversation).wait().await
+        engine.conversation_queues.enter(conversation).await
     };
     tokio::time::timeout(LOCK_TIMEOUT, locking).await.map_err(|_| {
         Problem::conflict(

@@ -1,47 +1,107 @@
-//! Queues for exclusive access to a conversation or dialogue: its messages, turns and other changes run one
-//! at a time. Messages run in the order in which they were stored: a message first waits until the earlier
-//! ones have ended (`Lease::wait_earlier_runs`), and enters the queue only then.
+//! Exclusive access to a conversation or dialogue: its messages, turns and other changes run one at a time, on
+//! all servers that share the database. Messages run in the order in which they were stored: a message first
+//! waits until the earlier ones have ended (`Lease::wait_earlier_runs`), and enters the queue only then.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
-use futures_util::FutureExt;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
+use crate::store::Store;
+
+/// Pause between two attempts to get access that another server has.
+const REMOTE_PAUSE: Duration = Duration::from_millis(50);
+
 /// Queues of all conversations in which something runs or waits.
-#[derive(Default)]
 pub(crate) struct ConversationQueues {
+    local: LocalQueues,
+    store: Arc<dyn Store>,
+}
+
+/// Queues of this server.
+#[derive(Default)]
+struct LocalQueues {
     by_conversation: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
 }
 
-/// Future of the exclusive access, which lasts until the guard is dropped.
-pub(crate) type QueueWait = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
-
-/// Place in the queue of a conversation.
-pub(crate) enum QueuePlace {
-    /// Nothing else runs: access is granted, until the guard is dropped.
-    Ready(OwnedMutexGuard<()>),
-    /// Others have access or come first: the future waits for them.
-    Queued(QueueWait),
+/// Exclusive access to a conversation or dialogue, until it is dropped.
+pub(crate) struct ConversationGuard {
+    /// Access that the other servers respect; given up before that of this server.
+    _shared: Option<SharedAccess>,
+    _local: OwnedMutexGuard<()>,
 }
 
-impl QueuePlace {
-    /// Waits for access.
-    pub(crate) async fn wait(self) -> OwnedMutexGuard<()> {
-        match self {
-            QueuePlace::Ready(guard) => guard,
-            QueuePlace::Queued(queue_wait) => queue_wait.await,
-        }
+/// Access that the database knows of.
+struct SharedAccess {
+    store: Arc<dyn Store>,
+    conversation: String,
+}
+
+impl Drop for SharedAccess {
+    fn drop(&mut self) {
+        let (store, conversation) = (self.store.clone(), std::mem::take(&mut self.conversation));
+        // Without a runtime the process is about to end, and its access with it.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let Some(cluster) = store.cluster() else { return };
+            if let Err(error) = cluster.unlock_conversation(&conversation).await {
+                tracing::error!(%error, conversation, "the access to a conversation could not be given up");
+            }
+        });
     }
 }
 
 impl ConversationQueues {
-    /// Takes the next place in the queue of a conversation.
-    pub(crate) fn enqueue(&self, conversation: &str) -> QueuePlace {
+    /// Creates the queues. Servers that share the database of `store` have access one at a time, too.
+    pub(crate) fn new(store: Arc<dyn Store>) -> ConversationQueues {
+        ConversationQueues { local: LocalQueues::default(), store }
+    }
+
+    /// Waits for access to a conversation. The first poll enters the queue of this server.
+    pub(crate) async fn enter(&self, conversation: &str) -> ConversationGuard {
+        let local = self.local.lock_of(conversation).lock_owned().await;
+        let mut shared = None;
+        if let Some(cluster) = self.store.cluster() {
+            loop {
+                match cluster.lock_conversation(conversation).await {
+                    Ok(true) => break,
+                    Ok(false) => {}
+                    Err(error) => {
+                        tracing::error!(%error, conversation, "a conversation could not be locked; trying again");
+                    }
+                }
+                tokio::time::sleep(REMOTE_PAUSE).await;
+            }
+            shared = Some(self.shared_access(conversation));
+        }
+        ConversationGuard { _shared: shared, _local: local }
+    }
+
+    /// Returns access to a conversation if nobody has it.
+    pub(crate) async fn try_enter(&self, conversation: &str) -> Option<ConversationGuard> {
+        let local = self.local.lock_of(conversation).try_lock_owned().ok()?;
+        let mut shared = None;
+        if let Some(cluster) = self.store.cluster() {
+            if !matches!(cluster.lock_conversation(conversation).await, Ok(true)) {
+                return None;
+            }
+            shared = Some(self.shared_access(conversation));
+        }
+        Some(ConversationGuard { _shared: shared, _local: local })
+    }
+
+    fn shared_access(&self, conversation: &str) -> SharedAccess {
+        SharedAccess { store: self.store.clone(), conversation: conversation.to_owned() }
+    }
+}
+
+impl LocalQueues {
+    /// Returns the lock of a conversation, which grants access in the order of arrival.
+    fn lock_of(&self, conversation: &str) -> Arc<AsyncMutex<()>> {
         let mut by_conversation = self.by_conversation.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = by_conversation.get(conversation).and_then(Weak::upgrade);
-        let lock = queue.unwrap_or_else(|| {
+        queue.unwrap_or_else(|| {
             // Entries that nobody holds are removed before the map would grow.
             if by_conversation.len() == by_conversation.capacity() {
                 by_conversation.retain(|_, lock| lock.strong_count() > 0);
@@ -49,31 +109,30 @@ impl ConversationQueues {
             let lock = Arc::new(AsyncMutex::new(()));
             by_conversation.insert(conversation.to_owned(), Arc::downgrade(&lock));
             lock
-        });
-        let mut queue_wait: QueueWait = Box::pin(lock.lock_owned());
-        // The first poll enters the queue.
-        match (&mut queue_wait).now_or_never() {
-            Some(guard) => QueuePlace::Ready(guard),
-            None => QueuePlace::Queued(queue_wait),
-        }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use futures_util::FutureExt;
+
+    use super::LocalQueues;
 
     #[tokio::test]
     async fn access_is_granted_in_order_of_arrival() {
-        let queues = ConversationQueues::default();
-        let QueuePlace::Ready(first) = queues.enqueue("a") else { panic!("nobody is before it") };
-        assert!(matches!(queues.enqueue("b"), QueuePlace::Ready(_)), "another conversation");
-        let (second, third) = (queues.enqueue("a"), queues.enqueue("a"));
+        let queues = LocalQueues::default();
+        let first = queues.lock_of("a").try_lock_owned().expect("nobody is before it");
+        assert!(queues.lock_of("b").try_lock_owned().is_ok(), "another conversation");
+        let (mut second, mut third) =
+            (Box::pin(queues.lock_of("a").lock_owned()), Box::pin(queues.lock_of("a").lock_owned()));
+        // The first poll enters the queue.
+        assert!((&mut second).now_or_never().is_none());
+        assert!((&mut third).now_or_never().is_none());
         drop(first);
-        let mut third = Box::pin(third.wait());
         assert!((&mut third).now_or_never().is_none(), "the second one is before it");
-        drop(second.wait().await);
+        drop(second.await);
         drop(third.await);
-        assert!(matches!(queues.enqueue("a"), QueuePlace::Ready(_)));
+        assert!(queues.lock_of("a").try_lock_owned().is_ok());
     }
 }

@@ -1,6 +1,8 @@
 //! Server lifecycle: start, serve, drain and stop.
 
+mod cluster_sync;
 pub mod logs;
+mod open_store;
 pub(crate) mod reload;
 mod stream_watch;
 mod supervise;
@@ -18,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::base::metrics::Metrics;
 use crate::base::settings::Settings;
-use crate::base::{connection, data_folder, descriptors};
+use crate::base::{connection, descriptors};
 use crate::config::reading_defaults::ReadingDefaults;
 use crate::config::{Config, ConfigError};
 use crate::http::app::App;
@@ -28,7 +30,7 @@ use crate::run::engine::RunEngine;
 use crate::run::keys::{CONFIGURED_KEY, KeyRegistry, LOCAL_OWNER};
 use crate::run::loaded_config::LoadedConfig;
 use crate::run::quotas::{self, Quotas};
-use crate::store::{SqliteStore, Store, StoreError, StoreOptions, UsageRow};
+use crate::store::{Store, StoreError, UsageRow};
 use crate::telemetry::TraceHandle;
 use reload::{HangUpSignals, ReloadHandle};
 
@@ -49,6 +51,11 @@ pub enum StartError {
         "refusing to listen on {0} without an API key: set TAMBOUR_API_KEY, or make an admin key while listening on 127.0.0.1"
     )]
     Unprotected(SocketAddr),
+    /// The servers that share a database could not tell their users apart.
+    #[error(
+        "refusing to share a database without an API key: set TAMBOUR_API_KEY to the same key on all servers"
+    )]
+    UnprotectedCluster,
 }
 
 /// The server has stopped by itself because its store failed.
@@ -80,12 +87,17 @@ type ConfigLoader = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 /// Reads today's token usage of each key.
 async fn load_quotas(store: &dyn Store) -> Result<Quotas, StoreError> {
     let today = quotas::day(Timestamp::now());
-    let usage_rows = store.usage(None, (&today, &today), None, u32::MAX).await?;
+    Ok(Quotas::new(&today, token_usage(store, &today).await?.into_iter()))
+}
+
+/// Reads the tokens that each key, by id, has used on a day.
+async fn token_usage(store: &dyn Store, day: &str) -> Result<Vec<(String, u64)>, StoreError> {
+    let usage_rows = store.usage(None, (day, day), None, u32::MAX).await?;
     let key_tokens = |usage: UsageRow| {
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         (usage.key, u64::try_from(tokens).unwrap_or(0))
     };
-    Ok(Quotas::new(&today, usage_rows.into_iter().map(key_tokens)))
+    Ok(usage_rows.into_iter().map(key_tokens).collect())
 }
 
 impl Server {
@@ -103,19 +115,13 @@ impl Server {
         }
         let traces = TraceHandle::start(&config.telemetry, &config.origins)?;
         let (listen, configured_key) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
-        let file = config.database_file()?;
-        data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;
-        let options = StoreOptions { durable: config.durable, accept_loss: config.accept_loss };
-        let (store, report) = SqliteStore::open_with(&file, options).await?;
-        let damaged_records = report.damaged.iter().map(|file| file.records).sum();
-        metrics.count_damage(damaged_records, report.loss.message_count());
-        // Called before interrupted messages get an end: clients may have seen events that are lost, and the
-        // end must not get the number of one of them.
-        store.reserve_numbers(&report).await?;
-        let store: Arc<dyn Store> = Arc::new(store);
+        let store = open_store::open_store(config, &metrics).await?;
         let keys = KeyRegistry::new(store.keys().await?, configured_key.as_deref());
         if keys.is_empty() && !listen.ip().is_loopback() {
             return Err(StartError::Unprotected(listen));
+        }
+        if keys.is_empty() && store.cluster().is_some() {
+            return Err(StartError::UnprotectedCluster);
         }
         if configured_key.is_some() && store.keys().await?.is_empty() {
             // Without a stored key, the configured key is the first key of this server: it takes over the data
@@ -133,6 +139,10 @@ impl Server {
             record::recover(&*store, &ReadingDefaults::new(&config.limits, &config.tools, &settings)).await?;
         if interrupted > 0 {
             tracing::warn!(interrupted, "interrupted messages have been closed");
+        }
+        if let Some(cluster) = store.cluster() {
+            let own_address = config.cluster.address.clone();
+            cluster.publish_address(&own_address.unwrap_or_else(|| format!("http://{address}"))).await?;
         }
         loaded_config.mcp.start();
         Ok(Server {
@@ -194,6 +204,7 @@ impl Server {
         let Server { app, listener, load_config, mut hang_up_signals, .. } = self;
         let mut sweep = tokio::spawn(supervise::run_supervised(app.clone(), "sweep", sweep::run));
         tokio::spawn(supervise::run_supervised(app.clone(), "watch", stream_watch::watch_streams));
+        tokio::spawn(supervise::run_supervised(app.clone(), "cluster", cluster_sync::run));
         let service = TowerToHyperService::new(build_router(app.clone()));
         let connections = TaskTracker::new();
         let connection_stop = CancellationToken::new();

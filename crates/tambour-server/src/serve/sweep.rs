@@ -9,7 +9,6 @@ use jiff::{SignedDuration, Timestamp};
 use crate::base::fail;
 use crate::http::app::App;
 use crate::run::request_repeats;
-use crate::run::turns::QueuePlace;
 use crate::store::{Retention, StoreError};
 
 /// Interval between retention sweeps.
@@ -23,17 +22,21 @@ pub(crate) async fn run(app: Arc<App>) {
     // stopped before it erased all.
     let mut needs_erasure = true;
     loop {
-        match expire(&app).await {
-            Ok(has_deleted) => needs_erasure |= has_deleted,
-            Err(error) => tracing::warn!(%error, "expired messages could not be deleted"),
-        }
         app.memory_responses.drop_stale(None);
-        match app.store.delete_responses(&request_repeats::repeat_since()).await {
-            Ok(has_deleted) => needs_erasure |= has_deleted,
-            Err(error) => tracing::warn!(%error, "expired responses could not be deleted"),
+        let is_on_duty = is_on_duty(&app).await;
+        if is_on_duty {
+            match expire(&app).await {
+                Ok(has_deleted) => needs_erasure |= has_deleted,
+                Err(error) => tracing::warn!(%error, "expired messages could not be deleted"),
+            }
+            match app.store.delete_responses(&request_repeats::repeat_since()).await {
+                Ok(has_deleted) => needs_erasure |= has_deleted,
+                Err(error) => tracing::warn!(%error, "expired responses could not be deleted"),
+            }
         }
         fail::point("sweep");
-        if needs_erasure {
+        // A shared database is swept at each interval: its logs are kept in one part for each day.
+        if needs_erasure || (is_on_duty && app.store.cluster().is_some()) {
             match app.store.sweep(&app.shutdown).await {
                 Ok(is_erased) => needs_erasure = !is_erased,
                 Err(error) => tracing::warn!(%error, "deleted data is still in the files; trying again"),
@@ -45,6 +48,15 @@ pub(crate) async fn run(app: Arc<App>) {
             () = app.shutdown.cancelled() => return,
         }
     }
+}
+
+/// Returns `true` if this server sweeps: one of those that share the database does.
+async fn is_on_duty(app: &App) -> bool {
+    let Some(cluster) = app.store.cluster() else { return true };
+    cluster.hold_duty("sweep").await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the database does not say which server sweeps");
+        false
+    })
 }
 
 /// Deletes expired dialogues and messages. Returns `true` if any was deleted.
@@ -79,10 +91,10 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
             }
             // Holding the dialogue's place in its queue keeps turns from running between the check and the
             // deletion.
-            let QueuePlace::Ready(_guard) = app.conversation_queues.enqueue(&id) else { continue };
+            let Some(_guard) = app.conversation_queues.try_enter(&id).await else { continue };
             fail::point("sweep.dialogue");
             // `close_if_idle` fails if a turn has begun, and lets none begin afterwards.
-            if is_still_expired(app, &id, retention).await? && app.store.close_if_idle(&id) {
+            if is_still_expired(app, &id, retention).await? && app.store.close_if_idle(&id).await? {
                 tracing::info!(dialogue = id, "deleting an expired dialogue");
                 app.store.delete_dialogue(&id).await?;
                 has_deleted = true;

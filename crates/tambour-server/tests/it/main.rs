@@ -49,6 +49,8 @@ mod nodelay;
 mod once;
 mod openapi;
 mod owners;
+#[cfg(unix)]
+mod postgres;
 mod promises;
 mod quotas;
 mod readme;

@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 use serde_json::Value;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, Row, SqliteConnection};
+use sqlx::SqliteConnection;
 
 use super::SqliteStore;
 use super::figures;
@@ -136,32 +135,4 @@ async fn write_settings(connection: &mut SqliteConnection, changes: &[(String, V
         fail::point("settings.amid");
     }
     Ok(())
-}
-
-impl FromRow<'_, SqliteRow> for KeyRow {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<KeyRow> {
-        Ok(KeyRow {
-            id: row.try_get("id")?,
-            owner: row.try_get("owner")?,
-            name: row.try_get("name")?,
-            hash: row.try_get("hash")?,
-            is_admin: row.try_get("admin")?,
-            created: row.try_get("created")?,
-            limits: row.try_get("limits")?,
-        })
-    }
-}
-
-impl FromRow<'_, SqliteRow> for UsageRow {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<UsageRow> {
-        Ok(UsageRow {
-            day: row.try_get("day")?,
-            key: row.try_get("key")?,
-            name: row.try_get("name")?,
-            owner: row.try_get("owner")?,
-            requests: row.try_get("requests")?,
-            input_tokens: row.try_get("input_tokens")?,
-            output_tokens: row.try_get("output_tokens")?,
-        })
-    }
 }

@@ -12,12 +12,12 @@ use super::admin::add_usage;
 use super::dialogues::store_progress;
 use super::figures::add_figures;
 use super::journal::{EntryRange, ExtentMark, SegmentExtents};
-use super::messages::kind_name;
 use super::states::insert_updates;
-use super::tail::{DrainedEntries, LogTail};
 use super::transaction::OpenTransaction;
 use super::writer::WriterTask;
 use crate::fail;
+use crate::rows::kind_name;
+use crate::tail::{DrainedEntries, LogTail};
 use crate::{MessageOutcome, MessageRow};
 
 /// Bytes written after which a checkpoint is requested, which runs on another connection.

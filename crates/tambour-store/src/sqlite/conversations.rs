@@ -1,8 +1,6 @@
 //! Rows of conversations.
 
 use async_trait::async_trait;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, Row};
 
 use super::SqliteStore;
 use crate::fail;
@@ -74,17 +72,5 @@ impl Conversations for SqliteStore {
         query.bind(conversation).bind(timed_effects).execute(self.pool()).await?;
         fail::point("lore.after");
         Ok(())
-    }
-}
-
-impl FromRow<'_, SqliteRow> for ConversationRow {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<ConversationRow> {
-        Ok(ConversationRow {
-            id: row.try_get("id")?,
-            owner: row.try_get("owner")?,
-            created: row.try_get("created")?,
-            title: row.try_get("title")?,
-            metadata: row.try_get("metadata")?,
-        })
     }
 }

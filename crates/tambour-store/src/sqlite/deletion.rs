@@ -54,21 +54,22 @@ impl Deletion for SqliteStore {
         Ok(())
     }
 
-    fn close_conversation(&self, id: &str) {
+    async fn close_conversation(&self, id: &str) -> Result<(), StoreError> {
         self.shared.run_queue.lock_order().close(id);
+        Ok(())
     }
 
-    fn close_if_idle(&self, id: &str) -> bool {
+    async fn close_if_idle(&self, id: &str) -> Result<bool, StoreError> {
         let mut order = self.shared.run_queue.lock_order();
         let is_idle = order.unfinished_runs(id).next().is_none();
         if is_idle {
             order.close(id);
         }
-        is_idle
+        Ok(is_idle)
     }
 
     async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {
-        self.close_conversation(id);
+        self.close_conversation(id).await?;
         let deletion = self.delete_closed_conversation(id).await;
         // Waits for callers that found the conversation before and are about to begin a message in it.
         drop(self.shared.begin_lock.write().await);

@@ -1,14 +1,14 @@
 //! Rows of dialogues, their turns and their model calls.
 
 use async_trait::async_trait;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, Row, SqliteConnection};
+use sqlx::SqliteConnection;
 
 use super::SqliteStore;
 use super::documents::keep_version;
 use super::figures::add_figures;
 use super::responses::delete_responses_mentioning;
 use super::transaction::OpenTransaction;
+use crate::dialogues::input_prefix;
 use crate::fail;
 use crate::{
     Deletion, DialogueFilter, DialogueProgress, DialogueRow, Dialogues, DocumentKind, InputClaim,
@@ -139,7 +139,7 @@ impl Dialogues for SqliteStore {
     }
 
     async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
-        self.close_conversation(id);
+        self.close_conversation(id).await?;
         let deletion = self.delete_closed_dialogue(id).await;
         // Waits for callers that found the dialogue before and are about to begin a turn in it.
         drop(self.shared.begin_lock.write().await);
@@ -264,11 +264,6 @@ async fn write_records(
     Ok(())
 }
 
-/// Prefix of requests that are inputs of a dialogue, as in [`InputClaim`].
-fn input_prefix(dialogue: &str) -> String {
-    format!("POST dialogues/{dialogue}/input ")
-}
-
 /// Deletes a dialogue with its records, its stored inputs and the responses that name it.
 async fn delete_rows(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
     for statement in [
@@ -288,22 +283,4 @@ async fn delete_rows(connection: &mut SqliteConnection, id: &str) -> sqlx::Resul
     );
     query.bind(input_prefix(id)).bind(quoted_id).execute(&mut *connection).await?;
     delete_responses_mentioning(connection, &[id.to_owned()]).await
-}
-
-impl FromRow<'_, SqliteRow> for DialogueRow {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<DialogueRow> {
-        Ok(DialogueRow {
-            id: row.try_get("id")?,
-            owner: row.try_get("owner")?,
-            created: row.try_get("created")?,
-            changed: row.try_get("changed")?,
-            script_id: row.try_get("script_id")?,
-            version: row.try_get("version")?,
-            session: row.try_get::<Option<String>, _>("session")?.unwrap_or_default(),
-            script: row.try_get("script")?,
-            status: row.try_get("status")?,
-            state: row.try_get("state")?,
-            origin: row.try_get::<Option<String>, _>("origin")?.unwrap_or_else(|| "{}".to_owned()),
-        })
-    }
 }

@@ -1,8 +1,7 @@
 //! Rows of versioned texts.
 
 use async_trait::async_trait;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, Row, SqliteConnection};
+use sqlx::SqliteConnection;
 
 use super::SqliteStore;
 use super::transaction::OpenTransaction;
@@ -255,28 +254,4 @@ async fn write_version(
         query.bind(version).bind(owner).bind(kind).bind(id).execute(&mut *connection).await?;
     }
     Ok(PutOutcome::Stored(version))
-}
-
-impl FromRow<'_, SqliteRow> for Document {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<Document> {
-        Ok(Document {
-            id: row.try_get("id")?,
-            name: row.try_get("name")?,
-            created: row.try_get("created")?,
-            changed: row.try_get("changed")?,
-            published: row.try_get("published")?,
-            latest: row.try_get("latest")?,
-        })
-    }
-}
-
-impl FromRow<'_, SqliteRow> for DocumentVersion {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<DocumentVersion> {
-        Ok(DocumentVersion {
-            version: row.try_get("version")?,
-            created: row.try_get("created")?,
-            hash: row.try_get("hash")?,
-            text: row.try_get("text")?,
-        })
-    }
 }

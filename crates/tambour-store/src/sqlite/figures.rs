@@ -1,15 +1,12 @@
 //! Rows of figures. New figures are added to the existing row with the same key, if there is one.
 
 use async_trait::async_trait;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
-use sqlx::{FromRow, Row};
+use sqlx::SqliteConnection;
 
 use super::SqliteStore;
 use super::transaction::OpenTransaction;
-use crate::{
-    FigureStep, Figures, FirstTextTimes, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
-    StoreError,
-};
+use crate::figures::merge_first_texts;
+use crate::{FigureStep, Figures, ReplyFigures, RuleCount, StepFigures, StepRepairs, StoreError};
 
 /// Conflict clause that adds to the existing row of `figures` with the same key.
 const ADD_FIGURES: &str = "on conflict do update set completed = completed + excluded.completed, \
@@ -51,17 +48,8 @@ impl ReplyFigures for SqliteStore {
              where hour >= ?2 and hour < ?3 || 'U' and (?1 is null or owner = ?1) group by 1, 2, 3 order by 1, 2, 3",
         );
         let query = query.bind(owner).bind(from).bind(to).bind(step.hour_prefix_len());
-        let counts: Vec<(String, String, u8, i64)> = query.fetch_all(self.pool()).await?;
-        // Both lists are sorted by step and upstream: each count belongs to the row with the same ones.
-        let mut rows_left = rows.iter_mut().peekable();
-        for (time, upstream, bucket, count) in counts {
-            let is_before = |row: &&mut StepFigures| (&row.time, &row.upstream) < (&time, &upstream);
-            while rows_left.next_if(is_before).is_some() {}
-            if let Some(row) = rows_left.peek_mut().filter(|row| row.time == time && row.upstream == upstream)
-            {
-                row.first_text_times.add(bucket, count);
-            }
-        }
+        let counts: Vec<(String, String, i64, i64)> = query.fetch_all(self.pool()).await?;
+        merge_first_texts(&mut rows, counts);
         Ok(rows)
     }
 
@@ -132,26 +120,4 @@ pub(super) async fn hand_over(connection: &mut SqliteConnection, from: &str, to:
         query.bind(from).bind(to).execute(&mut *connection).await?;
     }
     Ok(())
-}
-
-impl FromRow<'_, SqliteRow> for StepFigures {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<StepFigures> {
-        let count = |name: &str| row.try_get(name);
-        Ok(StepFigures {
-            time: row.try_get("time")?,
-            upstream: row.try_get("upstream")?,
-            counts: ReplyCounts {
-                completed: count("completed")?,
-                failed: count("failed")?,
-                cancelled: count("cancelled")?,
-                repaired: count("repaired")?,
-                replaced: count("replaced")?,
-                input_tokens: count("input_tokens")?,
-                output_tokens: count("output_tokens")?,
-                unpriced_tokens: count("unpriced_tokens")?,
-                cost: count("cost")?,
-            },
-            first_text_times: FirstTextTimes::default(),
-        })
-    }
 }

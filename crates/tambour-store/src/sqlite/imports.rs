@@ -1,8 +1,7 @@
 //! Rows of imported cards and lorebooks, with their original files.
 
 use async_trait::async_trait;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, Row, SqliteConnection};
+use sqlx::SqliteConnection;
 
 use super::SqliteStore;
 use super::responses::delete_responses_mentioning;
@@ -71,9 +70,7 @@ async fn insert_files(
 ) -> sqlx::Result<bool> {
     let query = sqlx::query_as("select count(*), coalesce(sum(size), 0) from imports where owner = ?");
     let (files, bytes): (i64, i64) = query.bind(owner).fetch_one(&mut *connection).await?;
-    let files = u64::try_from(files).unwrap_or(0) + imports.len() as u64;
-    let bytes = u64::try_from(bytes).unwrap_or(0) + imports.iter().map(|(_, row, _)| row.size).sum::<u64>();
-    if files > u64::from(quota.files) || bytes > quota.bytes {
+    if !quota.admits((files, bytes), imports) {
         return Ok(false);
     }
     for (kind, row, bytes) in imports {
@@ -105,19 +102,4 @@ async fn delete_file(
         delete_responses_mentioning(connection, &[id.to_owned()]).await?;
     }
     Ok(was_found)
-}
-
-impl FromRow<'_, SqliteRow> for ImportRow {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<ImportRow> {
-        let size: i64 = row.try_get("size")?;
-        Ok(ImportRow {
-            id: row.try_get("id")?,
-            name: row.try_get("name")?,
-            file: row.try_get("file")?,
-            version: row.try_get("version")?,
-            entries: row.try_get("entries")?,
-            created: row.try_get("created")?,
-            size: u64::try_from(size).unwrap_or(0),
-        })
-    }
 }

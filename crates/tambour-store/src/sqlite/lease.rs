@@ -9,10 +9,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::journal::{JournalRecord, LogEnd, Segment};
-use super::tail::{LogTail, TailAppend};
 use super::writer::WriterTask;
 use super::{SqliteStore, StoreState};
 use crate::fail;
+use crate::tail::{LogTail, TailAppend};
 use crate::{Batch, Lease, MessageRow, PendingAppend, RunEnd, StoreError, WriteOutcome};
 
 /// Lease held by this process.

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::SqliteStore;
-use super::tail::{LogTail, TailReader};
+use crate::tail::{LogTail, TailReader};
 use crate::{
     AcquireOutcome, Batch, Lease, Log, LogState, MessageRow, NewRun, ServerIdentity, Store, StoreError,
 };

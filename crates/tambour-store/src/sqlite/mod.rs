@@ -26,7 +26,6 @@ mod run_queue;
 mod runs;
 mod server_identity;
 mod states;
-mod tail;
 mod tools;
 mod transaction;
 mod writer;
@@ -44,7 +43,7 @@ use sqlx::sqlite::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{ServerIdentity, Store, StoreError};
+use super::{Cluster, ServerIdentity, Store, StoreError};
 pub use journal::{DamagedFile, JournalLoss, JournalReport, ShortFile};
 use journal::{Journal, JournalRecord, ReplayResult, Segment};
 use pending::PendingRows;
@@ -159,6 +158,11 @@ impl SqliteStore {
         &self.shared.pool
     }
 
+    /// Returns the pool, for a move of all data.
+    pub(crate) fn move_pool(&self) -> &SqlitePool {
+        self.pool()
+    }
+
     /// Waits until the database has everything handed to the writer, at most two seconds.
     async fn flush(&self) -> Result<(), StoreError> {
         let result = tokio::time::timeout(DEADLINE, self.writer.flush()).await;
@@ -233,6 +237,10 @@ impl Store for SqliteStore {
         }
         let _ = tokio::time::timeout(DEADLINE, self.pool().close()).await;
         let _ = self.lock_file.unlock();
+    }
+
+    fn cluster(&self) -> Option<&dyn Cluster> {
+        None
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::tail::LogTail;
+use crate::tail::LogTail;
 use crate::{ConversationRow, MessageRow, RunKind};
 
 /// Rows and logs ahead of the database, by id of their message.

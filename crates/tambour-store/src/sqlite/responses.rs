@@ -2,8 +2,7 @@
 //! table `kept_names` with the ids that a response names.
 
 use async_trait::async_trait;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection};
+use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
 use super::SqliteStore;
 use super::transaction::OpenTransaction;
@@ -117,16 +116,4 @@ pub(super) async fn delete_responses_mentioning(
     });
     let numbers: Vec<i64> = query.push(")").build_query_scalar().fetch_all(&mut *connection).await?;
     delete_rows(connection, &numbers).await
-}
-
-impl FromRow<'_, SqliteRow> for StoredResponse {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<StoredResponse> {
-        Ok(StoredResponse {
-            digest: row.try_get("digest")?,
-            status: row.try_get("status")?,
-            location: row.try_get("location")?,
-            body: row.try_get("body")?,
-            named_ids: Vec::new(),
-        })
-    }
 }

@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::tail::LogTail;
 use crate::RequestKey;
+use crate::tail::LogTail;
 
 /// Runs and claimed requests of this server.
 #[derive(Default)]

@@ -10,10 +10,10 @@ use super::commit::insert_message;
 use super::journal::JournalRecord;
 use super::lease::SqliteLease;
 use super::states::undo_from;
-use super::tail::LogTail;
 use super::transaction::OpenTransaction;
 use super::writer::WriterTask;
 use crate::fail;
+use crate::tail::LogTail;
 use crate::{
     AcquireOutcome, Conversations, Lease, MessageRow, Messages, NewRun, RequestKey, RunKind, ServerIdentity,
     Store, StoreError, WriteOutcome,

@@ -9,23 +9,16 @@
 //! updates that are part of the base.
 
 use async_trait::async_trait;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection};
-use tambour::state::AppliedBlock;
+use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
 
 use super::SqliteStore;
 use super::transaction::OpenTransaction;
 use crate::fail;
-use crate::states::empty_state;
+use crate::states::{are_updates_within_limits, compute_state, count_kept_updates};
 use crate::{
     MessageRow, StatePoint, StateRollback, StateRow, StateUpdateRow, StateUpdates, States, StoreError,
     StoredUpdate, is_route_update,
 };
-
-/// Maximum number of updates of one conversation that are kept; older ones become part of the base.
-const MAX_UPDATES: usize = 1000;
-/// Maximum number of bytes of all these updates together.
-const MAX_UPDATE_BYTES: usize = 16 << 20;
 
 #[async_trait]
 impl States for SqliteStore {
@@ -49,20 +42,7 @@ impl States for SqliteStore {
                 later_updates.push(applied_json);
             }
         }
-        // Parsing a large state takes a while: it must not block the threads of the runtime.
-        let compute_state = move || {
-            let mut state = serde_json::from_str(&snapshot).unwrap_or_else(|_| empty_state());
-            let blocks = later_updates
-                .iter()
-                .filter_map(|applied_json| serde_json::from_str::<AppliedBlock>(applied_json).ok());
-            for block in blocks {
-                if let Err(error) = block.redo(&mut state) {
-                    tracing::error!(%error, "a stored update does not fit its state");
-                }
-            }
-            state
-        };
-        let state = tokio::task::spawn_blocking(compute_state).await.map_err(|_| StoreError::Closed)?;
+        let state = compute_state(snapshot, later_updates).await?;
         Ok(Some(StateRow { state, schema, next_position }))
     }
 
@@ -211,19 +191,11 @@ async fn read_updates(connection: &mut SqliteConnection, conversation: &str) -> 
     let state: Option<(String, i64, String, i64)> =
         query.bind(conversation).fetch_optional(&mut *connection).await?;
     let Some((base, base_number, snapshot, snapshot_position)) = state else {
-        return Ok(StateUpdates {
-            base: empty_state(),
-            base_number: -1,
-            snapshot: empty_state(),
-            snapshot_position: 0,
-            rows: Vec::new(),
-        });
+        return Ok(StateUpdates::default());
     };
     let query = sqlx::query_as("select * from state_updates where conversation_id = ? order by position");
     let rows: Vec<StateUpdateRow> = query.bind(conversation).fetch_all(&mut *connection).await?;
-    let parse = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| empty_state());
-    let (base, snapshot) = (parse(&base), parse(&snapshot));
-    Ok(StateUpdates { base, base_number, snapshot, snapshot_position, rows })
+    Ok(StateUpdates::from_stored((&base, base_number), (&snapshot, snapshot_position), rows))
 }
 
 /// Stores a rollback: deletes the undone updates and stores the snapshot. The position of the snapshot stays
@@ -268,23 +240,14 @@ async fn trim_updates(connection: &mut SqliteConnection, conversation: &str) -> 
         "select count(*), coalesce(sum(length(applied)), 0) from state_updates where conversation_id = ?",
     );
     let (count, bytes): (i64, i64) = query.bind(conversation).fetch_one(&mut *connection).await?;
-    let is_within = |value: i64, max: usize| usize::try_from(value).is_ok_and(|value| value <= max);
-    if is_within(count, MAX_UPDATES) && is_within(bytes, MAX_UPDATE_BYTES) {
+    if are_updates_within_limits(count, bytes) {
         return Ok(());
     }
     let query = sqlx::query_scalar(
         "select length(applied) from state_updates where conversation_id = ? order by position desc",
     );
     let sizes: Vec<i64> = query.bind(conversation).fetch_all(&mut *connection).await?;
-    // Keeps the newest updates within three quarters of the limits. Moving updates to the base costs reading
-    // and applying all of them, so it should be rare.
-    let mut bytes_left = MAX_UPDATE_BYTES / 4 * 3;
-    let kept_sizes = sizes.iter().take(MAX_UPDATES / 4 * 3).take_while(|size| {
-        let difference = bytes_left.checked_sub(usize::try_from(**size).unwrap_or(usize::MAX));
-        bytes_left = difference.unwrap_or(0);
-        difference.is_some()
-    });
-    let kept_count = kept_sizes.count();
+    let kept_count = count_kept_updates(&sizes);
     let mut updates = read_updates(connection, conversation).await?;
     let dropped_count = updates.rows.len().saturating_sub(kept_count);
     updates.move_to_base(dropped_count.max(updates.base_len()));
@@ -335,17 +298,9 @@ pub(super) async fn forget_messages(
     let conversations: Vec<String> = query.push(")").build_query_scalar().fetch_all(&mut *connection).await?;
     for conversation in conversations {
         let mut updates = read_updates(connection, &conversation).await?;
-        let is_forgotten = |row: &StateUpdateRow| messages.contains(&row.id);
-        let Some(last) = updates.rows.iter().rposition(is_forgotten) else { continue };
-        // The snapshot must include the message's values before its updates are removed.
-        if let Some(newest_position) =
-            updates.rows.last().map(|row| row.position.max(updates.snapshot_position))
-        {
-            updates.snapshot = updates.current_state();
-            updates.snapshot_position = newest_position;
+        if !updates.forget(messages) {
+            continue;
         }
-        updates.move_to_base((last + 1).max(updates.base_len()));
-        updates.rows.retain(|row| !is_forgotten(row));
         let query = sqlx::query("update states set present = ?, upto = ? where conversation_id = ?");
         let query =
             query.bind(updates.snapshot.to_string()).bind(updates.snapshot_position).bind(&conversation);
@@ -360,19 +315,4 @@ pub(super) async fn forget_messages(
     query.push(")").build().execute(&mut *connection).await?;
     fail::point("deletion.amid");
     Ok(())
-}
-
-impl FromRow<'_, SqliteRow> for StateUpdateRow {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<StateUpdateRow> {
-        let applied_json: String = row.try_get("applied")?;
-        Ok(StateUpdateRow {
-            position: row.try_get("position")?,
-            id: row.try_get("id")?,
-            message_number: row.try_get("place")?,
-            is_in_base: row.try_get("passed")?,
-            created: row.try_get("created")?,
-            applied: serde_json::from_str(&applied_json)
-                .map_err(|error| sqlx::Error::Decode(error.into()))?,
-        })
-    }
 }

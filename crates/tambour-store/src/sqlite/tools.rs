@@ -1,8 +1,6 @@
 //! Rows of tools.
 
 use async_trait::async_trait;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, Row};
 
 use super::SqliteStore;
 use crate::fail;
@@ -40,18 +38,5 @@ impl Tools for SqliteStore {
         let query = sqlx::query("delete from tools where owner = ? and name = ?");
         let result = query.bind(owner).bind(name).execute(self.pool()).await?;
         Ok(result.rows_affected() > 0)
-    }
-}
-
-impl FromRow<'_, SqliteRow> for ToolRow {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<ToolRow> {
-        Ok(ToolRow {
-            owner: row.try_get("owner")?,
-            name: row.try_get("name")?,
-            created: row.try_get("created")?,
-            changed: row.try_get("changed")?,
-            definition: row.try_get("definition")?,
-            secret: row.try_get("secret")?,
-        })
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::StoreState;
 use super::commit::{CommitGroup, CommitState};
-use super::tail::LogTail;
+use crate::tail::LogTail;
 use crate::{MessageRow, StoreError};
 
 /// Maximum time that a commit waits for more tasks.

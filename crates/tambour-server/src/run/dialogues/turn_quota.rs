@@ -1,9 +1,7 @@
 //! Quota of a turn: counted at the request, refunded if the turn does not begin.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::base::problem::Problem;
@@ -23,8 +21,8 @@ pub(crate) struct TurnQuota {
 
 impl TurnQuota {
     /// Counts a request, or refuses it.
-    pub(crate) fn reserve(engine: &Arc<RunEngine>, caller: &Caller) -> Result<TurnQuota, Problem> {
-        engine.quotas.admit(caller, Instant::now(), Timestamp::now())?;
+    pub(crate) async fn reserve(engine: &Arc<RunEngine>, caller: &Caller) -> Result<TurnQuota, Problem> {
+        engine.admit_request(caller).await?;
         let Caller { key, owner, limits, .. } = caller.clone();
         Ok(TurnQuota { engine: engine.clone(), key, owner, limits, is_spent: false })
     }
@@ -40,7 +38,7 @@ impl TurnQuota {
 impl Drop for TurnQuota {
     fn drop(&mut self) {
         if !self.is_spent {
-            self.engine.quotas.refund(&self.key, &self.limits);
+            self.engine.refund_request(&self.key, &self.limits);
         }
     }
 }

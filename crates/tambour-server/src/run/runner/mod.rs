@@ -19,7 +19,6 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tambour::event::{Failure, FinishReason};
 use tambour::{InputEnd, Options};
-use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::cpu_pool;
@@ -33,6 +32,7 @@ use crate::run::engine::RunEngine;
 use crate::run::live_run::LiveRun;
 use crate::run::message_start::PendingPrompt;
 use crate::run::states::{self, MessageState};
+use crate::run::turns::ConversationGuard;
 use crate::store::{Batch, Lease, MessageRow, StoreError, WriteOutcome};
 use crate::telemetry::TraceSpan;
 use crate::tools::OfferedTool;
@@ -270,7 +270,7 @@ async fn read_replies(
     run: &MessageRun,
     choices: &[UpstreamChoice],
     prompt: PendingPrompt,
-    conversation_guard: &mut Option<OwnedMutexGuard<()>>,
+    conversation_guard: &mut Option<ConversationGuard>,
     log: &mut RunLog,
     measures: &mut RunMeasures,
 ) -> Result<Batch, WriteOutcome> {
@@ -412,7 +412,7 @@ async fn prepare_prompt(
     mut prompt: PendingPrompt,
     dialect: &str,
     earlier_runs: BoxFuture<'static, ()>,
-    conversation_guard: &mut Option<OwnedMutexGuard<()>>,
+    conversation_guard: &mut Option<ConversationGuard>,
 ) -> Result<(PromptRecord, Vec<Message>, Option<MessageState>), InputEnd> {
     {
         let mut locking = std::pin::pin!(async {

@@ -142,7 +142,7 @@ pub(super) async fn a_deleted_dialogue_takes_its_turns_along<B: Backend>() {
     assert_eq!(ended_lease.finish(end).await, WriteOutcome::Stored);
     let mut runs = begin_run(&*store, new_turn("turn_2")).await;
     assert_eq!(runs.append(batch(1)).await, WriteOutcome::Stored);
-    store.close_conversation(DIALOGUE);
+    store.close_conversation(DIALOGUE).await.unwrap();
     assert_eq!(outcome_name(&store.acquire(new_turn("turn_3")).await.unwrap()), "no conversation");
     store.delete_dialogue(DIALOGUE).await.unwrap();
     let end = end_of_turn(runs.next_number(), "turn_2", "2");
@@ -198,14 +198,14 @@ pub(super) async fn a_dialogue_is_closed_only_when_nothing_runs_in_it<B: Backend
     let store = backend.store();
     insert_dialogue(&*store).await;
     let mut lease = begin_run(&*store, new_turn("turn_1")).await;
-    assert!(!store.close_if_idle(DIALOGUE));
+    assert!(!store.close_if_idle(DIALOGUE).await.unwrap());
     // The dialogue is as open as before.
     let next_turn = begin_run(&*store, new_turn("turn_2")).await;
     let end = end_of_turn(lease.next_number(), "turn_1", "1");
     assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
-    assert!(!store.close_if_idle(DIALOGUE), "one that waits has begun, too");
+    assert!(!store.close_if_idle(DIALOGUE).await.unwrap(), "one that waits has begun, too");
     drop(next_turn);
-    assert!(store.close_if_idle(DIALOGUE));
+    assert!(store.close_if_idle(DIALOGUE).await.unwrap());
     assert_eq!(outcome_name(&store.acquire(new_turn("turn_3")).await.unwrap()), "no conversation");
     store.delete_dialogue(DIALOGUE).await.unwrap();
     assert!(store.dialogue(DIALOGUE).await.unwrap().is_none());

@@ -544,17 +544,18 @@ impl Deletion for MemoryStore {
         Ok(())
     }
 
-    fn close_if_idle(&self, id: &str) -> bool {
+    async fn close_if_idle(&self, id: &str) -> Result<bool, StoreError> {
         let mut data = self.data();
         let is_idle = !data.runs_before(id, i64::MAX);
         if is_idle {
             data.closed_conversations.insert(id.to_owned());
         }
-        is_idle
+        Ok(is_idle)
     }
 
-    fn close_conversation(&self, id: &str) {
+    async fn close_conversation(&self, id: &str) -> Result<(), StoreError> {
         self.data().closed_conversations.insert(id.to_owned());
+        Ok(())
     }
 
     async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {

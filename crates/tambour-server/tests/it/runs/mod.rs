@@ -3,6 +3,8 @@
 mod dialogues;
 mod figures;
 mod memory;
+#[cfg(unix)]
+mod postgres;
 mod sqlite;
 mod steps;
 
@@ -85,6 +87,16 @@ macro_rules! suite {
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
                     super::$name::<super::sqlite::SqliteBackend>().await;
+                }
+            )*
+        }
+
+        #[cfg(unix)]
+        mod on_postgres {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    super::$name::<super::postgres::PostgresBackend>().await;
                 }
             )*
         }
@@ -550,7 +562,7 @@ async fn what_is_deleted_does_not_come_back<B: Backend>() {
             }
         })
         .await;
-        store.close_conversation(CONVERSATION);
+        store.close_conversation(CONVERSATION).await.unwrap();
         with_timeout(store.delete_conversation(CONVERSATION)).await.unwrap();
         assert!(store.conversation(CONVERSATION).await.unwrap().is_none());
         for poster in posters {

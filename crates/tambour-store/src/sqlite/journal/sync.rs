@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Segment;
 use crate::fail;
-use crate::sqlite::tail::{LogPosition, LogTail};
+use crate::tail::{LogPosition, LogTail};
 
 /// Handle of the thread that syncs. Dropping it ends the thread after its queued work.
 pub(in crate::sqlite) struct JournalSyncer {

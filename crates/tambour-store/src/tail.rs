@@ -20,9 +20,9 @@ const MAX_AHEAD_BYTES: usize = 64 << 10;
 
 /// Tail of one log.
 #[derive(Debug)]
-pub(super) struct LogTail {
+pub(crate) struct LogTail {
     /// Id of the message.
-    pub(super) message: String,
+    pub(crate) message: String,
     /// Epoch of the lease that may write, or [`NO_EPOCH`]; changed with the journal locked.
     epoch: AtomicI64,
     window: Mutex<TailWindow>,
@@ -34,11 +34,11 @@ pub(super) struct LogTail {
 
 /// Part of a log that readers may see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TailProgress {
+pub(crate) struct TailProgress {
     /// Number of the last entry that readers may see.
-    pub(super) last: u64,
+    pub(crate) last: u64,
     /// True if nothing follows it.
-    pub(super) has_ended: bool,
+    pub(crate) has_ended: bool,
 }
 
 /// Last entries of the log. Those up to `stored` are in the database, too, and may be dropped; all are on the
@@ -73,20 +73,20 @@ struct TailWindow {
 /// Position between two entries: number of the entry before it, and offset in bytes as in
 /// [`TailWindow::base_offset`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LogPosition {
+pub(crate) struct LogPosition {
     number: u64,
     offset: usize,
 }
 
 /// Result of an append, with the follow-up work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TailAppend {
+pub(crate) struct TailAppend {
     /// True if the writer has to be notified.
-    pub(super) needs_notify: bool,
+    pub(crate) needs_notify: bool,
     /// True if the log is so far ahead of the database that the run has to wait.
-    pub(super) is_ahead: bool,
+    pub(crate) is_ahead: bool,
     /// Position after the appended entries.
-    pub(super) end: LogPosition,
+    pub(crate) end: LogPosition,
 }
 
 /// Epoch of a log that no lease may write.
@@ -94,15 +94,22 @@ const NO_EPOCH: i64 = i64::MAX;
 
 /// Entries that the writer has taken for the database.
 #[derive(Clone, Debug)]
-pub(super) struct DrainedEntries {
+pub(crate) struct DrainedEntries {
     end: LogPosition,
     /// Row with the outcome of the message, if its end is among the entries.
-    pub(super) record: Option<Arc<MessageRow>>,
+    pub(crate) record: Option<Arc<MessageRow>>,
+}
+
+impl DrainedEntries {
+    /// Returns the position after the entries.
+    pub(crate) fn end(&self) -> LogPosition {
+        self.end
+    }
 }
 
 /// Reader of a running message, registered until it is dropped.
 #[derive(Debug)]
-pub(super) struct TailReader {
+pub(crate) struct TailReader {
     tail: Arc<LogTail>,
     /// Index in the window's `readers`.
     slot: usize,
@@ -111,7 +118,7 @@ pub(super) struct TailReader {
 
 impl LogTail {
     /// Creates the tail of an empty log.
-    pub(super) fn new(message: String, epoch: i64) -> Arc<LogTail> {
+    pub(crate) fn new(message: String, epoch: i64) -> Arc<LogTail> {
         Arc::new(LogTail {
             message,
             epoch: AtomicI64::new(epoch),
@@ -126,13 +133,13 @@ impl LogTail {
     }
 
     /// Returns `true` if a lease of that epoch may write.
-    pub(super) fn is_held(&self, epoch: i64) -> bool {
+    pub(crate) fn is_held(&self, epoch: i64) -> bool {
         self.epoch.load(Ordering::Acquire) == epoch
     }
 
     /// Starts the next epoch and returns it, which fences the lease before it. `None` if no lease may write
     /// any more.
-    pub(super) fn claim(&self) -> Option<i64> {
+    pub(crate) fn claim(&self) -> Option<i64> {
         let epoch = self.epoch.load(Ordering::Acquire);
         if epoch == NO_EPOCH || self.lock_window().has_end {
             return None;
@@ -144,14 +151,14 @@ impl LogTail {
     }
 
     /// Fences every lease, since the message is deleted.
-    pub(super) fn fence(&self) {
+    pub(crate) fn fence(&self) {
         self.epoch.store(NO_EPOCH, Ordering::Release);
         self.mark_ended();
     }
 
     /// Appends the last entries, which are on the journal together with the outcome, and returns the end of
     /// the log. Readers see them after [`LogTail::publish`]. `record` is the row with the outcome.
-    pub(super) fn finish(&self, last: &Batch, record: Arc<MessageRow>) -> LogPosition {
+    pub(crate) fn finish(&self, last: &Batch, record: Arc<MessageRow>) -> LogPosition {
         // Under one lock: no row of the database has the end without the outcome.
         let mut window = self.lock_window();
         if !last.is_empty() {
@@ -164,7 +171,7 @@ impl LogTail {
 
     /// Appends entries that are on the journal. Readers see them at once if `is_visible` is set, otherwise
     /// after [`LogTail::publish`].
-    pub(super) fn append(&self, batch: &Batch, is_visible: bool) -> TailAppend {
+    pub(crate) fn append(&self, batch: &Batch, is_visible: bool) -> TailAppend {
         let append = self.lock_window().append(batch);
         if is_visible {
             self.publish(append.end);
@@ -176,7 +183,7 @@ impl LogTail {
     /// returns `None` if they are too few for a row, unless the message has ended or `force` is set. Calls
     /// `add_row` with the numbers of the first and last entry and the bytes, unless only the outcome is left
     /// to take.
-    pub(super) fn drain(&self, force: bool, add_row: impl FnOnce(u64, u64, &[u8])) -> Option<DrainedEntries> {
+    pub(crate) fn drain(&self, force: bool, add_row: impl FnOnce(u64, u64, &[u8])) -> Option<DrainedEntries> {
         let mut window = self.lock_window();
         window.is_writer_notified = false;
         let TailWindow { drained, appended, .. } = *window;
@@ -193,7 +200,7 @@ impl LogTail {
 
     /// Makes entries up to a position visible to readers. With the last entry, the end of the log becomes
     /// visible, too.
-    pub(super) fn publish(&self, end: LogPosition) {
+    pub(crate) fn publish(&self, end: LogPosition) {
         let mut window = self.lock_window();
         if end.number > window.visible.number {
             window.visible = end;
@@ -209,7 +216,7 @@ impl LogTail {
     }
 
     /// Marks entries that the writer has taken as stored in the database.
-    pub(super) fn mark_stored(&self, drained: &DrainedEntries) {
+    pub(crate) fn mark_stored(&self, drained: &DrainedEntries) {
         let mut window = self.lock_window();
         if drained.end.number > window.stored.number {
             window.stored = drained.end;
@@ -220,34 +227,34 @@ impl LogTail {
     }
 
     /// Tells readers that nothing follows, at least until the next claim.
-    pub(super) fn mark_ended(&self) {
+    pub(crate) fn mark_ended(&self) {
         self.progress.send_modify(|progress| progress.has_ended = true);
     }
 
     /// Returns the part of the log that readers may see.
-    pub(super) fn progress(&self) -> TailProgress {
+    pub(crate) fn progress(&self) -> TailProgress {
         *self.progress.borrow()
     }
 
     /// Returns `true` if nothing follows and the database has everything.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         let window = self.lock_window();
         let has_ended = window.has_end || self.progress().has_ended;
         has_ended && window.stored == window.appended && window.record.is_none()
     }
 
     /// Returns `true` if readers may see the end of the message.
-    pub(super) fn is_end_visible(&self) -> bool {
+    pub(crate) fn is_end_visible(&self) -> bool {
         self.lock_window().has_end && self.progress().has_ended
     }
 
     /// Returns the number of the last entry, visible or not.
-    pub(super) fn last_number(&self) -> u64 {
+    pub(crate) fn last_number(&self) -> u64 {
         self.lock_window().appended.number
     }
 
     /// Waits until nothing follows.
-    pub(super) async fn wait_ended(&self) {
+    pub(crate) async fn wait_ended(&self) {
         let _ = self.progress.subscribe().wait_for(|progress| progress.has_ended).await;
     }
 
@@ -258,7 +265,7 @@ impl LogTail {
     }
 
     /// Waits until the database has caught up enough for the run to continue.
-    pub(super) async fn wait_caught_up(&self) {
+    pub(crate) async fn wait_caught_up(&self) {
         loop {
             let mut stored_wait = std::pin::pin!(self.stored_notify.notified());
             stored_wait.as_mut().enable();
@@ -270,7 +277,7 @@ impl LogTail {
     }
 
     /// Waits until readers may see everything that was appended before the call.
-    pub(super) async fn wait_visible(&self) {
+    pub(crate) async fn wait_visible(&self) {
         let last = self.lock_window().appended.number;
         let _ = self.progress.subscribe().wait_for(|progress| progress.last >= last).await;
     }
@@ -278,7 +285,7 @@ impl LogTail {
     /// Returns entries after `after`, about `max_bytes` of them, without registering a reader; `Some(None)`
     /// if there are none. Includes entries that readers may not see yet if `includes_invisible` is set.
     /// `None` if the first of the entries is not in memory.
-    pub(super) fn recent_batch(
+    pub(crate) fn recent_batch(
         &self,
         after: u64,
         max_bytes: usize,
@@ -291,7 +298,7 @@ impl LogTail {
     }
 
     /// Registers a reader, which at first keeps every entry in memory (within the window).
-    pub(super) fn add_reader(self: &Arc<LogTail>) -> TailReader {
+    pub(crate) fn add_reader(self: &Arc<LogTail>) -> TailReader {
         let mut window = self.lock_window();
         let free_slot = window.readers.iter().position(|reader| *reader == u64::MAX);
         let slot = free_slot.unwrap_or_else(|| {
@@ -380,7 +387,7 @@ impl TailWindow {
 
 impl TailReader {
     /// Waits until there are entries after `after`, or nothing follows.
-    pub(super) async fn wait_more(&mut self, after: u64) -> TailProgress {
+    pub(crate) async fn wait_more(&mut self, after: u64) -> TailProgress {
         let result = self.progress.wait_for(|progress| progress.last > after || progress.has_ended).await;
         let result = result.map(|progress| *progress);
         result.unwrap_or_else(|_| TailProgress { has_ended: true, ..*self.progress.borrow() })
@@ -388,7 +395,7 @@ impl TailReader {
 
     /// Returns the visible entries after `after`, at most `max_bytes` but at least one; `None` if there are
     /// none in memory. Notes that the reader has seen the entries up to `after`.
-    pub(super) fn batch_after(&self, after: u64, max_bytes: usize) -> Option<Batch> {
+    pub(crate) fn batch_after(&self, after: u64, max_bytes: usize) -> Option<Batch> {
         let mut window = self.tail.lock_window();
         window.readers[self.slot] = after;
         window.batch_after(after, max_bytes, window.visible)

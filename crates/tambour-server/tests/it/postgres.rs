@@ -1,0 +1,142 @@
+//! PostgreSQL for tests: one cluster a process, which goes with it, and a new database for each test.
+
+use std::fs::Permissions;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use tambour_server::store::{PostgresOptions, PostgresStore, Store as _};
+use tokio::sync::OnceCell;
+
+/// User and group `nobody`, which run the programs if the tests run as root: they refuse to.
+const NOBODY: u32 = 65534;
+
+/// Name of the database with the current schema, from which the others are copied.
+const TEMPLATE: &str = "tambour_template";
+
+/// Running cluster.
+pub(crate) struct Cluster {
+    port: u16,
+    /// The cluster stops when this is closed, at the latest with this process.
+    _lifeline: ChildStdin,
+}
+
+/// Returns the cluster of this process.
+pub(crate) async fn cluster() -> &'static Cluster {
+    static CLUSTER: OnceCell<Cluster> = OnceCell::const_new();
+    CLUSTER.get_or_init(Cluster::start).await
+}
+
+impl Cluster {
+    async fn start() -> Cluster {
+        let folder = std::env::temp_dir().join(format!("tambour-postgres-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        let is_root = std::fs::metadata(&folder).unwrap().uid() == 0;
+        if is_root {
+            chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+        let data = folder.join("data");
+        let mut initdb = command(&programs_folder().join("initdb"), is_root, &folder);
+        initdb.args([
+            "--auth=trust",
+            "--username=tambour",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+            "-D",
+        ]);
+        let output = initdb.arg(&data).output().expect("initdb runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = start_server(&folder, &data, port, is_root);
+        let lifeline = server.stdin.take().unwrap();
+        let cluster = Cluster { port, _lifeline: lifeline };
+        let mut connection = cluster.first_connection(&folder, &mut server).await;
+        sqlx::query(AssertSqlSafe(format!("create database {TEMPLATE}")))
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        let store = PostgresStore::open(&PostgresOptions::new(cluster.url(TEMPLATE))).await.unwrap();
+        store.close().await;
+        cluster
+    }
+
+    /// Connects as soon as the server accepts connections.
+    async fn first_connection(&self, folder: &Path, server: &mut Child) -> PgConnection {
+        loop {
+            if let Ok(connection) = PgConnection::connect(&self.url("postgres")).await {
+                return connection;
+            }
+            if let Ok(Some(status)) = server.try_wait() {
+                let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+                panic!("postgres has ended with {status}: {log}");
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Returns the URL of a database.
+    pub(crate) fn url(&self, database: &str) -> String {
+        format!("postgres://tambour@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Creates a database with the current schema, and returns its URL.
+    pub(crate) async fn new_database(&self) -> String {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
+        let statement = format!("create database {name} template {TEMPLATE}");
+        sqlx::query(AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
+        self.url(&name)
+    }
+}
+
+/// Starts the server under a shell, which stops it and removes its folder when this process has ended.
+fn start_server(folder: &Path, data: &Path, port: u16, is_root: bool) -> Child {
+    const WATCH: &str = r#"folder=$1; shift; "$@" >"$folder/log" 2>&1 & server=$!
+        (read -r _; kill -QUIT $server) <&3 & wait $server; status=$?; rm -rf "$folder"; exit $status"#;
+    let watch = format!("exec 3<&0; {WATCH}");
+    let mut shell = command(Path::new("sh"), is_root, folder);
+    shell.args(["-c", &watch, "sh"]).arg(folder).arg(programs_folder().join("postgres")).arg("-D").arg(data);
+    for setting in [
+        "listen_addresses=127.0.0.1".to_owned(),
+        format!("port={port}"),
+        format!("unix_socket_directories={}", folder.display()),
+        "max_connections=400".to_owned(),
+        "shared_buffers=64MB".to_owned(),
+        // Nothing here survives the tests.
+        "fsync=off".to_owned(),
+        "full_page_writes=off".to_owned(),
+        "autovacuum=off".to_owned(),
+    ] {
+        shell.arg("-c").arg(setting);
+    }
+    shell.stdin(Stdio::piped()).spawn().expect("postgres starts")
+}
+
+fn command(program: &Path, is_root: bool, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(folder);
+    if is_root {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+/// Returns the folder with the programs of PostgreSQL.
+fn programs_folder() -> PathBuf {
+    let in_path = std::env::var_os("PATH").into_iter().flat_map(|path| {
+        std::env::split_paths(&path).filter(|folder| folder.join("initdb").exists()).collect::<Vec<_>>()
+    });
+    // Debian keeps them apart by version.
+    let by_version = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let by_version =
+        by_version.map(|entry| entry.path().join("bin")).filter(|folder| folder.join("initdb").exists());
+    in_path.chain(by_version).next().expect("PostgreSQL is installed: `cargo xtask test` installs it")
+}

@@ -1,0 +1,103 @@
+//! Coordination of servers that share a database.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::StoreError;
+
+/// Permission to read the events of one message for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamTokenRow {
+    /// SHA-256 of its text.
+    pub hash: Vec<u8>,
+    /// Id of the message.
+    pub message: String,
+    /// Id of the key that created it.
+    pub key: String,
+}
+
+/// What servers that share a database decide together. Times are compared by the clock of the database.
+#[async_trait]
+pub trait Cluster: Send + Sync {
+    /// Tells the other servers the base URL at which they reach this one.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn publish_address(&self, address: &str) -> Result<(), StoreError>;
+
+    /// Returns the base URL of the server that runs a message or turn: `None` if it does not run, runs here, or
+    /// its server is gone or has no address.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn remote_address(&self, message: &str) -> Result<Option<String>, StoreError>;
+
+    /// Returns the id of the message or turn that runs in a conversation or dialogue, the oldest if several do.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn running_message(&self, conversation: &str) -> Result<Option<String>, StoreError>;
+
+    /// Returns the secret that the servers show each other; the first call stores `new_secret`.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn secret(&self, new_secret: &str) -> Result<String, StoreError>;
+
+    /// Takes or renews a duty, which one server has for a minute. Returns `true` if it is this one.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn hold_duty(&self, name: &str) -> Result<bool, StoreError>;
+
+    /// Returns a number that has risen if any server has changed settings or keys.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn change_number(&self) -> Result<i64, StoreError>;
+
+    /// Counts a request of a key with the rate of one in `interval`, of which a minute's may come at once.
+    /// `Some` is the time to wait: the request is refused and does not count.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn count_request(&self, key: &str, interval: Duration) -> Result<Option<Duration>, StoreError>;
+
+    /// Takes back the count of a request of [`Cluster::count_request`].
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn refund_request(&self, key: &str, interval: Duration) -> Result<(), StoreError>;
+
+    /// Stores a token that is valid for `lifetime`.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn put_stream_token(&self, token: &StreamTokenRow, lifetime: Duration) -> Result<(), StoreError>;
+
+    /// Returns the token with that hash, if it is still valid.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn stream_token(&self, hash: &[u8]) -> Result<Option<StreamTokenRow>, StoreError>;
+
+    /// Takes the exclusive access of this server to a conversation or dialogue. Returns `false` while another
+    /// server has it.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn lock_conversation(&self, id: &str) -> Result<bool, StoreError>;
+
+    /// Gives the exclusive access up.
+    ///
+    /// # Errors
+    /// The database failed; the access ends with the lease of this server.
+    async fn unlock_conversation(&self, id: &str) -> Result<(), StoreError>;
+
+    /// Returns the number of messages and turns of an owner that run on the other servers.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn count_remote_runs(&self, owner: &str) -> Result<u64, StoreError>;
+}

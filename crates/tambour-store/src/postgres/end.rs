@@ -1,0 +1,128 @@
+//! End of a run: its last entries, record, status, state updates, usage and figures in one transaction.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::{PgConnection, PgPool};
+
+use super::StoreState;
+use super::admin::add_usage;
+use super::dialogues::store_progress;
+use super::figures::add_figures;
+use super::states::insert_updates;
+use crate::fail;
+use crate::{MessageOutcome, MessageRow, RunEnd, WriteOutcome};
+
+/// Version of the JSON in the rows of `records`.
+const RECORD_VERSION: i64 = 1;
+/// Longest pause between two attempts to reach the database.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// Writer of the end of a run.
+pub(super) struct EndWriter<'a> {
+    pub(super) shared: &'a StoreState,
+    pub(super) row: &'a MessageRow,
+    /// Epoch of the lease.
+    pub(super) epoch: i64,
+    /// Number of the first of the last entries.
+    pub(super) first: u64,
+}
+
+impl EndWriter<'_> {
+    /// Writes the end, retrying until the database answers, waits are aborted or the lease of this server may
+    /// be lost. Also returns the row as it is then.
+    pub(super) async fn write(&self, end: &RunEnd) -> (WriteOutcome, Arc<MessageRow>) {
+        let row =
+            MessageRow { status: end.status.clone(), outcome: Some(end.outcome.clone()), ..self.row.clone() };
+        let row = Arc::new(row);
+        let mut pause = Duration::from_millis(20);
+        let mut may_be_stored = false;
+        loop {
+            let result = async {
+                if self.store(end, &row).await? {
+                    return Ok(true);
+                }
+                // An earlier attempt without an answer may have stored it.
+                Ok(may_be_stored && self.is_stored(&self.shared.pool).await?)
+            };
+            let result: sqlx::Result<bool> = result.await;
+            match result {
+                Ok(true) => return (WriteOutcome::Stored, row),
+                Ok(false) => return (WriteOutcome::Fenced, row),
+                Err(error) => {
+                    tracing::error!(%error, message_id = row.id, "an end could not be stored; trying again");
+                    may_be_stored = true;
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.shared.abort_waits.cancelled() => return (WriteOutcome::Unknown, row),
+            }
+            if !self.shared.server_lease.is_valid() {
+                return (WriteOutcome::Unknown, row);
+            }
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    /// Writes the end in one transaction. Returns `false`, with nothing written, if another lease has been
+    /// given out.
+    async fn store(&self, end: &RunEnd, row: &MessageRow) -> sqlx::Result<bool> {
+        fail::point("record.before");
+        let mut transaction = self.shared.pool.begin().await?;
+        let query = sqlx::query_scalar(
+            "delete from runs where id = $1 and epoch = $2 and next = $3 returning cast(day as text)",
+        );
+        let query = query.bind(&row.id).bind(self.epoch).bind(self.first.cast_signed());
+        let day: Option<String> = query.fetch_optional(&mut *transaction).await?;
+        let Some(day) = day else { return Ok(false) };
+        if !end.last.is_empty() {
+            let query = sqlx::query(
+                "insert into entries (message_id, first, last, epoch, day, body) \
+                 values ($1, $2, $3, $4, cast($5 as date), $6)",
+            );
+            let query = query.bind(&row.id).bind(end.last.first().cast_signed());
+            let query = query.bind(end.last.last().cast_signed()).bind(self.epoch).bind(day);
+            query.bind(end.last.body()).execute(&mut *transaction).await?;
+        }
+        fail::point("database.amid");
+        insert_record(&mut transaction, row).await?;
+        transaction.commit().await?;
+        fail::point("record.after");
+        Ok(true)
+    }
+
+    /// Returns `true` if the end is stored, and was written by this lease.
+    async fn is_stored(&self, pool: &PgPool) -> sqlx::Result<bool> {
+        let query = sqlx::query_scalar(
+            "select exists (select 1 from messages join records on message_id = id \
+             where id = $1 and epoch = $2 and status <> 'running')",
+        );
+        query.bind(&self.row.id).bind(self.epoch).fetch_one(pool).await
+    }
+}
+
+/// Writes the outcome of a message: its record, status, state updates, usage and figures. If the record
+/// exists already, nothing is written, so that nothing is counted twice.
+async fn insert_record(connection: &mut PgConnection, row: &MessageRow) -> sqlx::Result<()> {
+    let Some(outcome) = &row.outcome else { return Ok(()) };
+    let MessageOutcome { size, turn, summary, details, updates, usage, figures, progress } = outcome;
+    let query = sqlx::query(
+        "insert into records (message_id, version, size, turn, summary, details) \
+         select id, $1, $2, $3, $4, $5 from messages where id = $6 on conflict do nothing",
+    );
+    let query = query.bind(RECORD_VERSION).bind(size.cast_signed()).bind(turn).bind(summary).bind(details);
+    if query.bind(&row.id).execute(&mut *connection).await?.rows_affected() == 0 {
+        return Ok(());
+    }
+    let query = sqlx::query("update messages set status = $1 where id = $2");
+    query.bind(&row.status).bind(&row.id).execute(&mut *connection).await?;
+    insert_updates(connection, row, updates).await?;
+    if let Some(progress) = progress {
+        store_progress(connection, &row.conversation_id, progress).await?;
+    }
+    if let Some(usage) = usage {
+        add_usage(connection, usage).await?;
+    }
+    add_figures(connection, figures).await
+}

@@ -1,0 +1,76 @@
+//! Rows of messages with their outcomes.
+
+use async_trait::async_trait;
+
+use super::PostgresStore;
+use crate::{MessageRow, Messages, RowPage, StoreError, TurnHistory};
+
+/// Beginning of a query of [`TurnHistory`] rows. Request and summary are read only where the history itself
+/// was not stored.
+macro_rules! turn {
+    () => {
+        "select id, status, turn, case when turn is null then request end as request, \
+         case when turn is null then summary end as summary \
+         from messages left join records on message_id = id "
+    };
+}
+
+#[async_trait]
+impl Messages for PostgresStore {
+    async fn message(&self, id: &str) -> Result<Option<MessageRow>, StoreError> {
+        let query = sqlx::query_as(
+            "select messages.*, size, turn, summary, details from messages \
+             left join records on message_id = id where id = $1",
+        );
+        Ok(query.bind(id).fetch_optional(self.pool()).await?)
+    }
+
+    async fn message_by_key(
+        &self,
+        owner: &str,
+        idempotency_key: &str,
+        since: &str,
+    ) -> Result<Option<MessageRow>, StoreError> {
+        let query = sqlx::query_as(
+            "select messages.*, size, turn, summary, details from messages \
+             left join records on message_id = id \
+             where owner = $1 and repeat = $2 and created > $3 order by number desc limit 1",
+        );
+        Ok(query.bind(owner).bind(idempotency_key).bind(since).fetch_optional(self.pool()).await?)
+    }
+
+    async fn conversation_messages(
+        &self,
+        conversation: &str,
+        after: i64,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<RowPage<MessageRow>, StoreError> {
+        let rows = sqlx::query_as::<_, MessageRow>(
+            "select messages.*, size, turn, summary, null::text as details from messages \
+             left join records on message_id = id where conversation_id = $1 and number > $2 \
+             order by number limit $3",
+        );
+        let rows = rows.bind(conversation).bind(after).bind(i64::from(limit) + 1).fetch(self.pool());
+        Ok(MessageRow::read_page(rows, limit, bytes).await?)
+    }
+
+    async fn history_before(
+        &self,
+        message: &MessageRow,
+        bytes: usize,
+    ) -> Result<Vec<TurnHistory>, StoreError> {
+        let rows = sqlx::query_as::<_, TurnHistory>(concat!(
+            turn!(),
+            "where conversation_id = $1 and status <> 'superseded' \
+             and number < (select number from messages where id = $2) order by number desc"
+        ));
+        let rows = rows.bind(&message.conversation_id).bind(&message.id).fetch(self.pool());
+        Ok(TurnHistory::read_within(rows, bytes).await?)
+    }
+
+    async fn turn_history(&self, id: &str) -> Result<Option<TurnHistory>, StoreError> {
+        let query = sqlx::query_as(concat!(turn!(), "where id = $1")).bind(id);
+        Ok(query.fetch_optional(self.pool()).await?)
+    }
+}

@@ -1,0 +1,226 @@
+//! Store on PostgreSQL, which several servers can share.
+//!
+//! Rows and logs are in the database only. A server holds the `servers` row that it renews; each run names
+//! the server that holds its lease, and an epoch. `collector` groups the appends of all runs: one statement
+//! checks their epochs and stores their entries, and only then readers see them. `lease` and `end` write
+//! logs, `runs` begins and claims runs, `log` reads and follows them, `deletion` removes them, `partitions` has
+//! the parts of the logs by day, `cluster` the rows by which servers coordinate, `migrations` updates the schema, and the other modules store the
+//! rows that they are named after.
+
+mod admin;
+mod cluster;
+mod collector;
+mod conversations;
+mod deletion;
+mod dialogues;
+mod documents;
+mod end;
+mod figures;
+mod imports;
+mod input_responses;
+mod lease;
+mod local_runs;
+mod log;
+mod messages;
+mod migrations;
+mod partitions;
+mod responses;
+mod runs;
+mod server_lease;
+mod states;
+mod tools;
+
+use std::collections::{HashMap, HashSet};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{PgConnection, PgPool};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Cluster, RequestKey, ServerIdentity, Store, StoreError, ids};
+use collector::AppendQueue;
+use local_runs::LocalRuns;
+use server_lease::ServerLease;
+
+/// Store on PostgreSQL.
+#[derive(Clone)]
+pub struct PostgresStore {
+    shared: Arc<StoreState>,
+    identity: Arc<ServerIdentity>,
+}
+
+/// Options for opening a store on PostgreSQL.
+#[derive(Clone, Debug)]
+pub struct PostgresOptions {
+    /// URL of the database, `postgres://USER@HOST:PORT/NAME`.
+    pub url: String,
+    /// Password that replaces the one in the URL.
+    pub password: Option<String>,
+    /// Maximum number of connections for everything but appends.
+    pub max_connections: u32,
+    /// Number of connections that append to logs, at least 1.
+    pub append_connections: u32,
+    /// Time after which the database cancels a statement.
+    pub statement_timeout: Duration,
+    /// Time without a renewal, by the clock of the database, after which other servers take over the runs of
+    /// this one.
+    pub lease: Duration,
+}
+
+impl PostgresOptions {
+    /// Makes the default options for a database.
+    #[must_use]
+    pub fn new(url: String) -> PostgresOptions {
+        PostgresOptions {
+            url,
+            password: None,
+            max_connections: 16,
+            append_connections: 3,
+            statement_timeout: Duration::from_secs(10),
+            lease: Duration::from_secs(10),
+        }
+    }
+}
+
+/// State shared by the store and its tasks.
+struct StoreState {
+    pool: PgPool,
+    /// Runs whose lease this server holds.
+    local_runs: LocalRuns,
+    append_queue: AppendQueue,
+    server_lease: ServerLease,
+    /// Random holder of each request that this server has claimed.
+    request_holders: Mutex<HashMap<RequestKey, String>>,
+    /// Holders of claims that are being released.
+    released_holders: Mutex<HashSet<String>>,
+    /// Cancelled when the store is closed.
+    closed: CancellationToken,
+    /// Cancelled when writes that fail are no longer retried.
+    abort_waits: CancellationToken,
+}
+
+/// Maximum time that a request waits for the database before it fails.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+impl PostgresStore {
+    /// Connects to the database, updates its schema if it is older, and registers this server.
+    ///
+    /// # Errors
+    /// The URL is invalid, the database cannot be reached, or a later version of the server has changed its
+    /// schema.
+    pub async fn open(options: &PostgresOptions) -> Result<PostgresStore, StoreError> {
+        let pool = open_pool(options).await?;
+        migrations::run_migrations(&pool).await?;
+        partitions::create_partitions(&pool).await?;
+        let identity = Arc::new(ServerIdentity { server: ids::new_id("srv"), epoch: 1 });
+        let server_lease = ServerLease::acquire(&pool, identity.server.clone(), options.lease).await?;
+        let shared = Arc::new(StoreState {
+            pool,
+            local_runs: LocalRuns::default(),
+            append_queue: AppendQueue::default(),
+            server_lease,
+            request_holders: Mutex::default(),
+            released_holders: Mutex::default(),
+            closed: CancellationToken::new(),
+            abort_waits: CancellationToken::new(),
+        });
+        tokio::spawn(server_lease::keep_lease(shared.clone()));
+        for _ in 0..options.append_connections.max(1) {
+            tokio::spawn(collector::collect_appends(shared.clone()));
+        }
+        Ok(PostgresStore { shared, identity })
+    }
+
+    fn pool(&self) -> &PgPool {
+        &self.shared.pool
+    }
+
+    /// Returns the pool, for a move of all data.
+    pub(crate) fn move_pool(&self) -> &PgPool {
+        self.pool()
+    }
+
+    /// Stops everything at once, as if the process was killed, and lets the lease of the server end.
+    ///
+    /// # Errors
+    /// The database failed.
+    #[doc(hidden)]
+    pub async fn crash(&self) -> Result<(), StoreError> {
+        self.shared.closed.cancel();
+        self.shared.abort_waits.cancel();
+        self.shared.local_runs.fence_all();
+        self.shared.server_lease.end(self.pool()).await
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn identity(&self) -> &ServerIdentity {
+        &self.identity
+    }
+
+    fn check_available(&self) -> Result<(), StoreError> {
+        if self.shared.closed.is_cancelled() || self.shared.abort_waits.is_cancelled() {
+            return Err(StoreError::Closed);
+        }
+        if self.shared.server_lease.is_valid() { Ok(()) } else { Err(StoreError::LeaseLost) }
+    }
+
+    async fn check_ready(&self) -> Result<(), StoreError> {
+        self.check_available()?;
+        let probe = sqlx::query("select 1").execute(self.pool());
+        match tokio::time::timeout(DEADLINE, probe).await {
+            Ok(result) => result.map(|_| ()).map_err(StoreError::from),
+            Err(_) => Err(StoreError::Timeout),
+        }
+    }
+
+    async fn wait_dead(&self) {
+        // The database may come back: the store never gives up.
+        std::future::pending().await
+    }
+
+    fn release_waiters(&self) {
+        self.shared.abort_waits.cancel();
+    }
+
+    async fn close(&self) {
+        let settled = self.shared.local_runs.wait_idle();
+        if tokio::time::timeout(DEADLINE, settled).await.is_err() {
+            self.release_waiters();
+        }
+        self.shared.closed.cancel();
+        let _ = tokio::time::timeout(DEADLINE, self.shared.server_lease.end(self.pool())).await;
+        let _ = tokio::time::timeout(DEADLINE, self.pool().close()).await;
+    }
+
+    fn cluster(&self) -> Option<&dyn Cluster> {
+        Some(self)
+    }
+}
+
+/// Opens the connection pool.
+async fn open_pool(options: &PostgresOptions) -> Result<PgPool, StoreError> {
+    let mut connect_options = PgConnectOptions::from_str(&options.url)?
+        .application_name("tambour")
+        .options([("statement_timeout", options.statement_timeout.as_millis().to_string())]);
+    if let Some(password) = &options.password {
+        connect_options = connect_options.password(password);
+    }
+    let pool = PgPoolOptions::new()
+        .max_connections(options.max_connections.max(1) + options.append_connections.max(1))
+        .min_connections(1)
+        .acquire_timeout(Duration::from_secs(5))
+        .idle_timeout(Duration::from_secs(60));
+    Ok(pool.connect_with(connect_options).await?)
+}
+
+/// Waits for the lock named `scope` and holds it until the transaction ends. It serialises transactions that
+/// read rows before they write them.
+async fn lock(connection: &mut PgConnection, scope: &str) -> sqlx::Result<()> {
+    let query = sqlx::query("select pg_advisory_xact_lock(hashtextextended($1, 0))").bind(scope);
+    query.execute(connection).await.map(|_| ())
+}

@@ -1,0 +1,84 @@
+//! Partitions of the logs, one a day, and rows that nobody needs any more.
+
+use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool};
+
+use super::lock;
+use crate::StoreError;
+
+/// Number of days, beginning with the current one in UTC, whose partitions exist in advance.
+const DAYS_AHEAD: i64 = 3;
+/// Start of the name of a partition, before its day.
+const PARTITION_PREFIX: &str = "entries_day_";
+
+/// Creates the partitions of the next days.
+pub(super) async fn create_partitions(pool: &PgPool) -> Result<(), StoreError> {
+    let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let mut transaction = pool.begin().await?;
+    lock(&mut transaction, "partitions").await?;
+    for day in (0..DAYS_AHEAD).filter_map(|days| today.checked_add(days.days()).ok()) {
+        create_partition(&mut transaction, day).await?;
+    }
+    Ok(transaction.commit().await?)
+}
+
+/// Creates the partition of a day, unless it exists or the default partition has logs of that day.
+async fn create_partition(connection: &mut PgConnection, day: Date) -> sqlx::Result<()> {
+    let Ok(next_day) = day.tomorrow() else { return Ok(()) };
+    let query =
+        sqlx::query_scalar("select exists (select 1 from entries_other where day = cast($1 as date))");
+    if query.bind(day.to_string()).fetch_one(&mut *connection).await? {
+        return Ok(());
+    }
+    let name = format!("{PARTITION_PREFIX}{}", day.strftime("%Y%m%d"));
+    // A statement of this kind takes no parameters.
+    let statement = format!(
+        "create table if not exists {name} partition of entries for values from ('{day}') to ('{next_day}')"
+    );
+    sqlx::query(AssertSqlSafe(statement)).execute(connection).await.map(|_| ())
+}
+
+/// Drops the partitions of days before that of the oldest message.
+pub(super) async fn drop_partitions(pool: &PgPool) -> Result<(), StoreError> {
+    let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let mut transaction = pool.begin().await?;
+    lock(&mut transaction, "partitions").await?;
+    let query = sqlx::query_scalar("select substr(min(created), 1, 10) from messages");
+    let oldest: Option<String> = query.fetch_one(&mut *transaction).await?;
+    let oldest = oldest.and_then(|day| day.parse::<Date>().ok()).unwrap_or(today).min(today);
+    let query = sqlx::query_scalar(
+        "select cast(relid as text) from pg_partition_tree('entries') \
+         where starts_with(cast(relid as text), $1)",
+    );
+    let names: Vec<String> = query.bind(PARTITION_PREFIX).fetch_all(&mut *transaction).await?;
+    let is_before = |name: &String| {
+        let day = name.strip_prefix(PARTITION_PREFIX).and_then(|day| Date::strptime("%Y%m%d", day).ok());
+        day.is_some_and(|day| day < oldest)
+    };
+    for name in names.iter().filter(|name| is_before(name)) {
+        tracing::info!(partition = name, "dropping the logs of a day without messages");
+        // The name was parsed above: it is the prefix and a date.
+        sqlx::query(AssertSqlSafe(format!("drop table {name}"))).execute(&mut *transaction).await?;
+    }
+    let query = sqlx::query("delete from entries_other where day < cast($1 as date)");
+    query.bind(oldest.to_string()).execute(&mut *transaction).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Deletes rows of servers, claims and closings whose lease ended long ago.
+pub(super) async fn delete_stale_rows(pool: &PgPool) -> Result<(), StoreError> {
+    for statement in [
+        "delete from servers where lease_until < now() - interval '1 hour'",
+        "delete from request_claims where lease_until < now() - interval '1 hour'",
+        "delete from closed where lease_until < now() - interval '1 hour'",
+        "delete from duties where lease_until < now() - interval '1 hour'",
+        "delete from stream_tokens where lease_until < now()",
+        "delete from key_rates where rate_until < now()",
+        "delete from conversation_locks where not exists \
+         (select 1 from servers where servers.id = conversation_locks.server)",
+    ] {
+        sqlx::query(statement).execute(pool).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Lease of this server: a row that it renews, and its own clock, which tells it when the others may take its
+//! runs over.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sqlx::PgPool;
+
+use super::StoreState;
+use crate::{StoreError, ids};
+
+/// Lease of this server.
+pub(super) struct ServerLease {
+    server: String,
+    /// Time without a renewal, by the clock of the database, after which others take over.
+    duration: Duration,
+    /// Base URL at which the other servers reach this one, once it is known.
+    address: Mutex<Option<String>>,
+    /// Time at which the last successful renewal was sent.
+    renewed_at: Mutex<Instant>,
+}
+
+impl ServerLease {
+    /// Registers the server.
+    pub(super) async fn acquire(
+        pool: &PgPool,
+        server: String,
+        duration: Duration,
+    ) -> Result<ServerLease, StoreError> {
+        let lease = ServerLease {
+            server,
+            duration,
+            address: Mutex::default(),
+            renewed_at: Mutex::new(Instant::now()),
+        };
+        lease.renew(pool).await?;
+        Ok(lease)
+    }
+
+    /// Returns the time from one renewal to the next.
+    fn renew_interval(&self) -> Duration {
+        self.duration / 5
+    }
+
+    /// Returns `true` until the lease may have been lost: after three fifths of it without a renewal, by its
+    /// own clock, this server stops showing and acting.
+    pub(super) fn is_valid(&self) -> bool {
+        let renewed_at = *self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        renewed_at.elapsed() < self.duration * 3 / 5
+    }
+
+    /// Tells the other servers the base URL of this one.
+    pub(super) async fn publish_address(&self, pool: &PgPool, address: String) -> Result<(), StoreError> {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+        self.renew(pool).await
+    }
+
+    /// Renews the lease; registers the server again if its row has been removed.
+    async fn renew(&self, pool: &PgPool) -> Result<(), StoreError> {
+        let sent_at = Instant::now();
+        let query = sqlx::query(
+            "insert into servers (id, address, started, lease_until) values ($1, $2, $3, now() + $4 * interval '1 second') \
+             on conflict (id) do update set lease_until = excluded.lease_until, address = excluded.address",
+        );
+        let address = self.address.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let query = query.bind(&self.server).bind(address).bind(ids::now());
+        query.bind(self.duration.as_secs_f64()).execute(pool).await?;
+        *self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner) = sent_at;
+        Ok(())
+    }
+
+    /// Ends the lease: other servers may claim at once what this one has left running.
+    pub(super) async fn end(&self, pool: &PgPool) -> Result<(), StoreError> {
+        sqlx::query("delete from servers where id = $1").bind(&self.server).execute(pool).await?;
+        Ok(())
+    }
+}
+
+/// Renews the lease until the store is closed. Once it may be lost, fences all runs of this server.
+pub(super) async fn keep_lease(shared: Arc<StoreState>) {
+    let lease = &shared.server_lease;
+    let mut interval = tokio::time::interval(lease.renew_interval());
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut was_valid = true;
+    loop {
+        tokio::select! {
+            _ = interval.tick() => {}
+            () = shared.closed.cancelled() => return,
+        }
+        // The process may have been stopped for a while: its runs are another server's then.
+        if !lease.is_valid() {
+            shared.local_runs.fence_all();
+        }
+        let renewal = async {
+            match tokio::time::timeout(lease.renew_interval(), lease.renew(&shared.pool)).await {
+                Ok(result) => result,
+                Err(_) => Err(StoreError::Timeout),
+            }
+        };
+        let result = tokio::select! {
+            result = renewal => result,
+            () = shared.closed.cancelled() => return,
+        };
+        match result {
+            Ok(()) if !was_valid => tracing::info!("the database answers again"),
+            Ok(()) => {}
+            Err(error) if was_valid => tracing::error!(%error, "the lease of this server is not renewed"),
+            Err(error) => tracing::debug!(%error, "the lease of this server is not renewed"),
+        }
+        was_valid = lease.is_valid();
+        if !was_valid {
+            shared.local_runs.fence_all();
+        }
+    }
+}
