@@ -1,10 +1,12 @@
 //! Coordination of servers that share a database.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::stream::BoxStream;
 
-use super::StoreError;
+use super::{Batch, StoreError};
 
 /// Permission to read the events of one message for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,14 @@ pub struct StreamTokenRow {
     pub key: String,
 }
 
+/// Reads logs from the servers that write them.
+#[async_trait]
+pub trait PeerReader: Send + Sync {
+    /// Follows the log of a message on the server at `address`, the entries after number `after`. The stream
+    /// ends with the log, and also if the server does not answer any more. `None` if it does not answer at all.
+    async fn follow(&self, address: &str, message: &str, after: u64) -> Option<BoxStream<'static, Batch>>;
+}
+
 /// What servers that share a database decide together. Times are compared by the clock of the database.
 #[async_trait]
 pub trait Cluster: Send + Sync {
@@ -25,6 +35,10 @@ pub trait Cluster: Send + Sync {
     /// # Errors
     /// The database failed.
     async fn publish_address(&self, address: &str) -> Result<(), StoreError>;
+
+    /// Sets the reader of logs that other servers write. Without one they are read from the database, ten times
+    /// a second.
+    fn set_peer_reader(&self, reader: Arc<dyn PeerReader>);
 
     /// Returns the base URL of the server that runs a message or turn: `None` if it does not run, runs here, or
     /// its server is gone or has no address.

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{Config, ConfigError};
 use crate::store::PostgresOptions;
 
+/// Minimum length of the secret in bytes.
+const MIN_SECRET: usize = 16;
+
 /// Servers that share a database.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -67,6 +70,21 @@ impl Config {
         options.statement_timeout = Duration::from_millis(u64::from(cluster.statement_ms));
         options.lease = Duration::from_secs(u64::from(cluster.lease_seconds));
         Ok(Some(options))
+    }
+
+    /// Returns the secret that the servers show each other, if a variable has it.
+    ///
+    /// # Errors
+    /// The variable is not set, or the secret is too short.
+    pub(crate) fn cluster_secret(&self) -> Result<Option<String>, ConfigError> {
+        let Some(variable) = &self.cluster.secret_env else { return Ok(None) };
+        let secret = std::env::var(variable).unwrap_or_default();
+        if secret.len() < MIN_SECRET || secret.chars().any(char::is_whitespace) {
+            let reason =
+                format!("names `{variable}`, which must have at least {MIN_SECRET} bytes without blanks");
+            return Err(self.field_error("cluster.secret_env", &reason));
+        }
+        Ok(Some(secret))
     }
 
     /// Checks the name of the database.

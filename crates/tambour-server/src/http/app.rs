@@ -1,7 +1,7 @@
 //! State of the HTTP interface, shared by all requests.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::RunningThreads;
 use super::idempotency::MemoryResponses;
@@ -24,6 +24,8 @@ pub(crate) struct App {
     pub threads: RunningThreads,
     /// Open event streams.
     pub streams: Arc<StreamRegistry>,
+    /// Secret that the servers which share the database show each other; not set if there are none.
+    pub cluster_secret: OnceLock<String>,
 }
 
 impl App {
@@ -35,6 +37,7 @@ impl App {
             turn_claims: Arc::default(),
             threads: RunningThreads::default(),
             streams: Arc::default(),
+            cluster_secret: OnceLock::new(),
         }
     }
 }

@@ -23,6 +23,7 @@ pub(crate) mod openapi;
 mod operation_docs;
 mod page;
 mod parameters;
+pub(crate) mod peer_logs;
 mod play;
 mod prompts;
 mod record;
@@ -86,6 +87,10 @@ pub(crate) fn build_router(app: AppState) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), forward::forward))
         .layer(body_reading)
         .layer(middleware::from_fn_with_state(app.clone(), keys::authenticate));
+    if app.store.cluster().is_some() {
+        // For other servers only, so it is no operation of the interface.
+        public_routes = public_routes.route(peer_logs::PATH, axum::routing::get(peer_logs::send));
+    }
     public_routes
         .merge(keyed_routes)
         .fallback(studio::serve_file)

@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::base::ids;
 use crate::base::metrics::Metrics;
 use crate::base::settings::Settings;
 use crate::base::{connection, descriptors};
@@ -25,6 +26,7 @@ use crate::config::reading_defaults::ReadingDefaults;
 use crate::config::{Config, ConfigError};
 use crate::http::app::App;
 use crate::http::build_router;
+use crate::http::peer_logs::PeerLogs;
 use crate::record;
 use crate::run::engine::RunEngine;
 use crate::run::keys::{CONFIGURED_KEY, KeyRegistry, LOCAL_OWNER};
@@ -140,21 +142,24 @@ impl Server {
         if interrupted > 0 {
             tracing::warn!(interrupted, "interrupted messages have been closed");
         }
-        if let Some(cluster) = store.cluster() {
-            let own_address = config.cluster.address.clone();
-            cluster.publish_address(&own_address.unwrap_or_else(|| format!("http://{address}"))).await?;
-        }
+        let own_address = config.cluster.address.clone().unwrap_or_else(|| format!("http://{address}"));
+        let configured_secret = config.cluster_secret()?;
         loaded_config.mcp.start();
+        let engine = RunEngine::new(loaded_config, metrics, traces, store.clone(), settings, keys, quotas);
+        let app = Arc::new(App::new(engine));
+        if let Some(cluster) = store.cluster() {
+            let secret = match configured_secret {
+                Some(secret) => secret,
+                None => cluster.secret(&ids::new_secret()).await?,
+            };
+            if let Some(peer_logs) = PeerLogs::new(secret.clone()) {
+                cluster.set_peer_reader(Arc::new(peer_logs));
+            }
+            let _ = app.cluster_secret.set(secret);
+            cluster.publish_address(&own_address).await?;
+        }
         Ok(Server {
-            app: Arc::new(App::new(RunEngine::new(
-                loaded_config,
-                metrics,
-                traces,
-                store,
-                settings,
-                keys,
-                quotas,
-            ))),
+            app,
             listener,
             address,
             load_config: None,

@@ -5,6 +5,8 @@ mod asking;
 mod cancel;
 mod child_process;
 mod client;
+#[cfg(unix)]
+mod cluster;
 mod config;
 mod crash;
 mod damage;

@@ -88,10 +88,19 @@ impl Cluster {
 
     /// Creates a database with the current schema, and returns its URL.
     pub(crate) async fn new_database(&self) -> String {
+        self.copy_database(TEMPLATE).await
+    }
+
+    /// Creates an empty database, and returns its URL.
+    pub(crate) async fn empty_database(&self) -> String {
+        self.copy_database("template0").await
+    }
+
+    async fn copy_database(&self, template: &str) -> String {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
-        let statement = format!("create database {name} template {TEMPLATE}");
+        let statement = format!("create database {name} template {template}");
         sqlx::query(AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
         self.url(&name)
     }

@@ -1,11 +1,12 @@
 //! Rows by which servers coordinate.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::PostgresStore;
-use crate::{Cluster, StoreError, StreamTokenRow};
+use crate::{Cluster, PeerReader, StoreError, StreamTokenRow};
 
 /// Requests of a key that may come at once: those of this time.
 const BURST: Duration = Duration::from_secs(60);
@@ -14,6 +15,11 @@ const BURST: Duration = Duration::from_secs(60);
 impl Cluster for PostgresStore {
     async fn publish_address(&self, address: &str) -> Result<(), StoreError> {
         self.shared.server_lease.publish_address(self.pool(), address.to_owned()).await
+    }
+
+    fn set_peer_reader(&self, reader: Arc<dyn PeerReader>) {
+        // Only the first one counts.
+        let _ = self.shared.peer_reader.set(reader);
     }
 
     async fn remote_address(&self, message: &str) -> Result<Option<String>, StoreError> {

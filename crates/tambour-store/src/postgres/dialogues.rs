@@ -15,6 +15,14 @@ use crate::{
     InputResponse, RecordChange, Retention, RowPage, StoreError,
 };
 
+/// Id of the turn of a call or turn record. PostgreSQL reads no JSON with an escaped NUL, which the answer of a
+/// model may have, so another character takes its place.
+macro_rules! turn_of_record {
+    () => {
+        "cast(replace(record, '\\u0000', '\\u0001') as json) ->> 'turn'"
+    };
+}
+
 #[async_trait]
 impl Dialogues for PostgresStore {
     async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
@@ -29,9 +37,13 @@ impl Dialogues for PostgresStore {
         for statement in [
             "insert into dialogue_turns (dialogue_id, record) select $1, record from dialogue_turns \
              where dialogue_id = $2 and number < $3 order by number",
-            "insert into rounds (dialogue_id, record) select $1, record from rounds where dialogue_id = $2 \
-             and cast(record as json) ->> 'turn' in (select cast(record as json) ->> 'turn' from dialogue_turns \
-             where dialogue_id = $2 and number < $3) order by number",
+            concat!(
+                "insert into rounds (dialogue_id, record) select $1, record from rounds where dialogue_id = $2 and ",
+                turn_of_record!(),
+                " in (select ",
+                turn_of_record!(),
+                " from dialogue_turns where dialogue_id = $2 and number < $3) order by number"
+            ),
         ] {
             let query = sqlx::query(statement).bind(&row.id).bind(from).bind(before);
             query.execute(&mut *transaction).await?;
@@ -240,9 +252,10 @@ async fn write_records(
 /// Deletes a dialogue with its records, its stored inputs and the responses that name it.
 async fn delete_rows(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
     for statement in [
+        // First, as its row is locked first by those who write records: they wait, and then write none.
+        "delete from dialogues where id = $1",
         "delete from rounds where dialogue_id = $1",
         "delete from dialogue_turns where dialogue_id = $1",
-        "delete from dialogues where id = $1",
     ] {
         sqlx::query(statement).bind(id).execute(&mut *connection).await?;
         fail::point("deletion.amid");

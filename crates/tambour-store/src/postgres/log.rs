@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
@@ -12,10 +12,12 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::PostgresStore;
 use crate::tail::{LogTail, TailReader};
-use crate::{AcquireOutcome, Batch, Lease, Log, LogState, MessageRow, NewRun, StoreError};
+use crate::{AcquireOutcome, Batch, Cluster, Lease, Log, LogState, MessageRow, NewRun, StoreError};
 
 /// Time between two looks for entries that another server writes.
 const FOLLOW_POLL: Duration = Duration::from_millis(100);
+/// Time between two attempts to follow the log on the server that writes it.
+const PEER_PAUSE: Duration = Duration::from_secs(1);
 
 #[async_trait]
 impl Log for PostgresStore {
@@ -80,8 +82,16 @@ impl Log for PostgresStore {
     ) -> BoxStream<'static, Result<Batch, StoreError>> {
         let (store, message) = (self.clone(), message.to_owned());
         let reader = self.shared.local_runs.find(&message).map(|run| run.tail.add_reader());
-        let follower =
-            LogFollower { store, message, last_number: after, bytes, reader, batches: VecDeque::new() };
+        let follower = LogFollower {
+            store,
+            message,
+            last_number: after,
+            bytes,
+            reader,
+            peer: None,
+            next_peer_attempt: Instant::now(),
+            batches: VecDeque::new(),
+        };
         stream::try_unfold(follower, |mut follower| async move {
             Ok(follower.next().await?.map(|batch| (batch, follower)))
         })
@@ -113,6 +123,10 @@ struct LogFollower {
     bytes: usize,
     /// Reader of the log's tail; absent if this server does not write the log, or no longer does.
     reader: Option<TailReader>,
+    /// Stream from the server that writes the log.
+    peer: Option<BoxStream<'static, Batch>>,
+    /// Time of the next attempt to open that stream.
+    next_peer_attempt: Instant,
     /// Batches read from the database and not returned yet.
     batches: VecDeque<Batch>,
 }
@@ -135,6 +149,20 @@ impl LogFollower {
                     self.reader = None;
                 }
             }
+            if let Some(peer) = &mut self.peer {
+                match peer.next().await {
+                    Some(batch)
+                        if batch.last() > self.last_number && batch.first() <= self.last_number + 1 =>
+                    {
+                        let batch = batch.skip_through(self.last_number);
+                        self.last_number = batch.last();
+                        return Ok(Some(batch));
+                    }
+                    Some(_) => {}
+                    // The end, or the server does not answer: the database knows.
+                    None => self.peer = None,
+                }
+            }
             // Looked up before the batches are read: an ended log does not grow.
             let holder = self.store.holder(&self.message).await?;
             let batches = self.store.read_stored(&self.message, self.last_number, self.bytes).await?;
@@ -143,16 +171,34 @@ impl LogFollower {
                 if holder != RunHolder::Server {
                     return Ok(None);
                 }
-                tokio::select! {
-                    () = tokio::time::sleep(FOLLOW_POLL) => {}
-                    () = self.store.shared.closed.cancelled() => return Err(StoreError::Closed),
-                }
+                self.wait_more().await?;
             }
         }
         // A row of the database may begin with entries that were returned before.
         let batch = self.batches.pop_front().map(|batch| batch.skip_through(self.last_number));
         self.last_number = batch.as_ref().map_or(self.last_number, Batch::last);
         Ok(batch)
+    }
+}
+
+impl LogFollower {
+    /// Opens the stream of the server that writes the log, or waits until it is worth looking again.
+    async fn wait_more(&mut self) -> Result<(), StoreError> {
+        if self.next_peer_attempt <= Instant::now() {
+            self.next_peer_attempt = Instant::now() + PEER_PAUSE;
+            if let Some(peer_reader) = self.store.shared.peer_reader.get()
+                && let Some(address) = self.store.remote_address(&self.message).await?
+            {
+                self.peer = peer_reader.follow(&address, &self.message, self.last_number).await;
+                if self.peer.is_some() {
+                    return Ok(());
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(FOLLOW_POLL) => Ok(()),
+            () = self.store.shared.closed.cancelled() => Err(StoreError::Closed),
+        }
     }
 }
 

@@ -32,7 +32,7 @@ mod tools;
 
 use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,7 +40,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Cluster, RequestKey, ServerIdentity, Store, StoreError, ids};
+use crate::{Cluster, PeerReader, RequestKey, ServerIdentity, Store, StoreError, ids};
 use collector::AppendQueue;
 use local_runs::LocalRuns;
 use server_lease::ServerLease;
@@ -92,6 +92,8 @@ struct StoreState {
     local_runs: LocalRuns,
     append_queue: AppendQueue,
     server_lease: ServerLease,
+    /// Reader of logs that other servers write.
+    peer_reader: OnceLock<Arc<dyn PeerReader>>,
     /// Random holder of each request that this server has claimed.
     request_holders: Mutex<HashMap<RequestKey, String>>,
     /// Holders of claims that are being released.
@@ -122,6 +124,7 @@ impl PostgresStore {
             local_runs: LocalRuns::default(),
             append_queue: AppendQueue::default(),
             server_lease,
+            peer_reader: OnceLock::new(),
             request_holders: Mutex::default(),
             released_holders: Mutex::default(),
             closed: CancellationToken::new(),
@@ -204,9 +207,11 @@ impl Store for PostgresStore {
 
 /// Opens the connection pool.
 async fn open_pool(options: &PostgresOptions) -> Result<PgPool, StoreError> {
-    let mut connect_options = PgConnectOptions::from_str(&options.url)?
-        .application_name("tambour")
-        .options([("statement_timeout", options.statement_timeout.as_millis().to_string())]);
+    let mut connect_options =
+        PgConnectOptions::from_str(&options.url)?.application_name("tambour").options([
+            ("statement_timeout", options.statement_timeout.as_millis().to_string()),
+            ("client_min_messages", "warning".to_owned()),
+        ]);
     if let Some(password) = &options.password {
         connect_options = connect_options.password(password);
     }
