@@ -77,7 +77,7 @@ pub(super) fn resolve_marks(text: String, limit: usize) -> Option<String> {
 /// Offsets of the lines of a growing text; each character is counted once.
 #[derive(Default)]
 struct LineStarts {
-    /// Bytes that were scanned.
+    /// Number of bytes scanned so far.
     bytes: usize,
     /// Characters other than marks in these bytes.
     chars: usize,

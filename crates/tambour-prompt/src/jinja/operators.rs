@@ -189,7 +189,7 @@ fn multiply(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error>
     Ok(make_list(items, sequence.is_tuple()))
 }
 
-/// Fails for an undefined value in strict mode.
+/// Returns an error for an undefined value in strict mode.
 pub(super) fn assert_defined(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
     if value.is_undefined() && state.undefined_behavior() == UndefinedBehavior::Strict {
         return Err(Error::from(ErrorKind::UndefinedError));
@@ -240,7 +240,7 @@ pub(super) fn satisfies(operator: &str, a: &Value, b: &Value) -> bool {
 
 /// Evaluates `a < b <= c` and so on. In `pairs` each operator is followed by its right operand. Stops at the
 /// first comparison that is false.
-#[expect(clippy::needless_pass_by_value, reason = "minijinja gives them so")]
+#[expect(clippy::needless_pass_by_value, reason = "minijinja passes them by value")]
 fn compare_chain(state: &State<'_, '_>, first: &Value, pairs: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
     for pair in pairs.chunks_exact(2) {
@@ -300,7 +300,7 @@ pub(super) fn contains(state: &State<'_, '_>, container: &Value, value: &Value) 
 }
 
 /// Evaluates `a ~ b ~ c`: joins the operands in printed form.
-#[expect(clippy::needless_pass_by_value, reason = "minijinja gives them so")]
+#[expect(clippy::needless_pass_by_value, reason = "minijinja passes them by value")]
 fn concatenate(state: &State<'_, '_>, first: &Value, others: Rest<Value>) -> Result<String, Error> {
     let mut texts = Vec::with_capacity(others.len() + 1);
     for value in std::iter::once(first).chain(others.iter()) {
@@ -417,7 +417,7 @@ fn slice_indexes(
     })
 }
 
-/// Charges for a map key or list index, and returns it: looking it up traverses it.
+/// Charges for a map key or list index, and returns it: the lookup traverses the key.
 fn charge_key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     weigh(state, value)?;
     Ok(value.clone())

@@ -235,8 +235,8 @@ impl<'s> SourceRewriter<'s> {
     /// it.
     fn find_mark(&self, part: &TemplatePart, tokens: &[ExpressionToken]) -> Option<char> {
         let [name, open, close] = tokens else { return None };
-        let has_no_signs = part.content == (part.range.start + 2..part.range.end - 2);
-        if !has_no_signs
+        let has_white_space_control = part.content != (part.range.start + 2..part.range.end - 2);
+        if has_white_space_control
             || self.token_text(open) != "("
             || self.token_text(close) != ")"
             || self.macros.contains(self.token_text(name))

@@ -449,7 +449,7 @@ impl PromptScope {
         self.lock().field_error.take()
     }
 
-    /// Migrates the macros of a text to Jinja. Of the warnings of the migration it records only that the text
+    /// Migrates the macros of a text to Jinja. Records only one of the migration's warnings: that the text
     /// has too many macros and is left unchanged.
     pub(super) fn migrate(&self, source: &str) -> Arc<MigratedText> {
         let migrated_text = self.engine.migrate(source);

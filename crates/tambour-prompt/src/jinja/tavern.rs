@@ -113,7 +113,7 @@ pub(super) fn parse_js_number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| is_decimal && number.is_finite())
 }
 
-/// Converts a value like JavaScript's `Number`; lists and objects are no numbers.
+/// Converts a value like JavaScript's `Number`; lists and objects are not numbers.
 fn number_from_json(value: &Json) -> Option<f64> {
     match value {
         Json::Number(number) => number.as_f64(),
@@ -126,8 +126,8 @@ fn number_from_json(value: &Json) -> Option<f64> {
 
 /// Charges for the copies that [`add_values`] makes, then adds.
 fn charged_sum(call: &FunctionCall<'_, '_, '_>, current: Option<&Json>, addend: &str) -> Result<Json, Error> {
-    // A list is copied. A text may be parsed as a list, of at most one value for every two bytes, and printed
-    // again.
+    // A list is copied. A text may be parsed as a list, which has at most one value for every two bytes, and
+    // printed again.
     if let Some(current) = current {
         let (values, bytes) = budget::weigh_json(current);
         budget::charge_copy(
@@ -138,8 +138,8 @@ fn charged_sum(call: &FunctionCall<'_, '_, '_>, current: Option<&Json>, addend: 
     Ok(add_values(current, addend))
 }
 
-/// Adds as SillyTavern does: numbers are summed, a list (or JSON text of one) gets an item, other text is
-/// appended to, and a missing value counts as 0.
+/// Adds as SillyTavern does: numbers are summed, a list (or the JSON text of a list) gets a new item, the
+/// addend is appended to other text, and a missing value counts as 0.
 fn add_values(current: Option<&Json>, addend: &str) -> Json {
     let list = match current {
         Some(Json::Array(items)) => Some((items.clone(), false)),

@@ -186,8 +186,8 @@ fn number_from_text(value: &Value) -> Option<Value> {
     integer.or_else(|| number.as_f64().map(Value::from))
 }
 
-/// Returns true if `container` contains `value`. In a list a number matches a text that spells it, and the
-/// other way round.
+/// Returns true if `container` contains `value`. In a list a number matches a text that spells it, and vice
+/// versa.
 fn contains_typed(state: &State<'_, '_>, value: &Value, container: &Value) -> Result<bool, Error> {
     if contains(state, container, value)? {
         return Ok(true);
@@ -215,7 +215,7 @@ fn contains_typed(state: &State<'_, '_>, value: &Value, container: &Value) -> Re
 
 /// Evaluates `a < b <= c` and so on. In `pairs` each operator is followed by its right operand. Stops at the
 /// first comparison that is false.
-#[expect(clippy::needless_pass_by_value, reason = "minijinja gives them so")]
+#[expect(clippy::needless_pass_by_value, reason = "minijinja passes them by value")]
 fn compare_typed_chain(state: &State<'_, '_>, first: &Value, pairs: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
     for pair in pairs.chunks_exact(2) {

@@ -318,7 +318,7 @@ impl<'a> ActivationRun<'a> {
     fn needs_more_messages(&self) -> bool {
         let settings = self.settings;
         let depth = settings.scan_depth as usize + self.extra_depth;
-        // Searches until one message beyond the bound, as SillyTavern does.
+        // Searches one message beyond the bound, as SillyTavern does.
         let is_within = |max_depth: u32| max_depth == 0 || depth <= max_depth as usize;
         let has_more = depth < self.scan.lines.len() && is_within(settings.min_activations_depth);
         self.active.len() < settings.min_activations as usize && !self.is_token_budget_spent && has_more

@@ -1,4 +1,4 @@
-//! Groups of entries, of which only one is active.
+//! Groups of entries: of each group, only one entry is active.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -92,7 +92,7 @@ pub(super) struct EntryTexts<'t, 'a> {
 }
 
 impl EntryTexts<'_, '_> {
-    /// Returns true unless the text is one of user and character that the entry does not ask for. `list` and
+    /// Returns false for a text of user or character that the entry does not ask for, else true. `list` and
     /// `index` are the positions of the list and of the text in it.
     fn is_searched(&self, list: usize, index: usize) -> bool {
         list != CHARACTER_LIST || self.sources.iter().any(|source| *source as usize == index)
