@@ -38,7 +38,7 @@ pub(super) fn parse_role(name: &str) -> Option<MessageRole> {
 /// Checks the roles of the messages of a context. A message without a role is the user's.
 ///
 /// # Errors
-/// The first message with an unknown role; the error names its place.
+/// A message has an unknown role; the error names the place of the first such message.
 pub fn check_roles(context: &Map<String, Value>) -> Result<()> {
     for key in MESSAGE_LISTS {
         let messages = context.get(key).and_then(Value::as_array).into_iter().flatten();

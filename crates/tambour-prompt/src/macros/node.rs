@@ -15,7 +15,7 @@ pub(super) enum MacroNode<'s> {
     Verbatim(&'s str),
     /// Text that is not parsed, and prints as it was written.
     Unparsed(&'s str),
-    /// A single name in braces that is no known macro but may be a variable: the name, and the tag as
+    /// A single name in braces that is not a known macro but may be a variable: the name, and the tag as
     /// written.
     BareName { name: &'s str, source: &'s str },
     /// A known macro; boxed to keep the enum small.

@@ -18,7 +18,7 @@ use crate::jinja::{is_context_name, is_filter_name, is_test_name};
 pub(super) const MAX_MACRO_DEPTH: usize = 32;
 
 /// Maximum number of tokens between two commas of Jinja code, counted per bracket level; longer code is text.
-/// The tokens may be a chain of operators, for each of which the engine nests one call.
+/// For a chain of operators, the engine nests one call per operator.
 const MAX_CHAIN_TOKENS: usize = 500;
 
 /// Maximum number of macros and escapes of one text. A text with more is left unchanged, because nodes take
@@ -28,9 +28,9 @@ pub(super) const MAX_NODES: usize = 50_000;
 /// Text parsed into nodes.
 pub(super) struct ParsedText<'s> {
     pub(super) nodes: Vec<MacroNode<'s>>,
-    /// Names in Jinja statements of the text that set variables, such as `{% set a = b %}`: `a` and `b`.
+    /// Names in those Jinja statements of the text that set variables: for `{% set a = b %}`, `a` and `b`.
     pub(super) jinja_names: HashSet<&'s str>,
-    /// True if Jinja in the text is only text.
+    /// True if Jinja in the text is treated as plain text.
     pub(super) ignores_jinja: bool,
     /// Offset at which the text exceeded [`MAX_NODES`]; the text is left unchanged then.
     pub(super) limit_offset: Option<usize>,
@@ -78,7 +78,7 @@ struct MacroParser<'s> {
     nodes: Vec<MacroNode<'s>>,
     /// Start of the text that is not yet part of a node.
     text_start: usize,
-    /// Names so far in Jinja statements that set variables ([`ParsedText::jinja_names`]).
+    /// Names found so far in Jinja statements that set variables ([`ParsedText::jinja_names`]).
     jinja_names: HashSet<&'s str>,
     /// Legacy markers by offset: end offset and macro name.
     markers: HashMap<usize, (usize, &'static str)>,
@@ -276,7 +276,7 @@ impl<'s> MacroParser<'s> {
         let tokens = tokenize(self.source, range);
         let text_of =
             |at: usize| tokens.get(at).map(|token: &ExpressionToken| &self.source[token.range.clone()]);
-        // A name in the position of a filter or test must be one.
+        // A name in the position of a filter or test must be the name of one.
         let is_known = |at: usize| {
             let name = text_of(at).unwrap_or_default();
             match at.checked_sub(1).and_then(text_of) {

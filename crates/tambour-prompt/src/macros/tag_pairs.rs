@@ -113,7 +113,7 @@ fn count_unclaimed(nodes: &[MacroNode<'_>]) -> Vec<usize> {
     unclaimed_counts
 }
 
-/// Returns a macro that got no body: itself if it needs none, else text.
+/// Converts a macro that got no body to a node: the macro itself if it needs no body, else text.
 fn without_body(known_macro: KnownMacro<'_>) -> MacroNode<'_> {
     if known_macro.args.len() < known_macro.rule.min_args {
         to_unknown(known_macro)

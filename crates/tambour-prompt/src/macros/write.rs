@@ -98,7 +98,7 @@ fn literal_text(nodes: &[MacroNode<'_>]) -> Option<String> {
 /// Writer of a migrated text.
 struct JinjaWriter<'s> {
     source: &'s str,
-    /// True if Jinja in the text is only text.
+    /// True if Jinja in the text is treated as plain text.
     ignores_jinja: bool,
     out: String,
     /// Text that is not written yet. The flag is true for a piece that must be hidden from the template
@@ -275,7 +275,8 @@ impl<'s> JinjaWriter<'s> {
         }
     }
 
-    /// Returns true if the engine would give a bare name a meaning although Jinja in the text is only text.
+    /// Returns true if the engine would give a bare name a meaning although Jinja in the text is treated as
+    /// plain text.
     fn is_engine_name(&self, name: &str) -> bool {
         self.ignores_jinja && (is_context_name(name) || is_function_name(name))
     }

@@ -156,7 +156,7 @@ pub(super) struct FieldReader<'a> {
     pub(super) path: String,
     /// Place of the mapping.
     pub(super) spot: SourceSpot,
-    /// Fields, each with true once it was taken.
+    /// Fields; the flag is true once the field was taken.
     fields: Vec<(FieldRef<'a>, bool)>,
     /// Names that were asked for, whether present or not.
     known_names: Vec<&'static str>,

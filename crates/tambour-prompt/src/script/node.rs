@@ -44,7 +44,7 @@ pub(super) struct NodeField {
     pub(super) value: SpannedNode,
 }
 
-/// Maximum number of anchors, and of aliases. There may be none: a few aliases could expand one line to
+/// Maximum number of anchors, and of aliases. None are allowed: a few aliases could expand one line to
 /// megabytes.
 const MAX_ALIASES: usize = 0;
 
@@ -71,7 +71,7 @@ pub(super) fn parse_yaml(
         .map_err(|error| Box::new(problem::yaml_problem(text, &error, language)))
 }
 
-/// Returns the limits of the parser, and what it refuses or reads as text.
+/// Returns the options of the parser: limits, refused constructs, and values that are read as text.
 fn yaml_options(limits: &Limits) -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {

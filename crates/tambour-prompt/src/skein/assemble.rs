@@ -183,7 +183,7 @@ pub fn from_preset(imported_file: &ImportedFile) -> Skein {
     skein
 }
 
-/// Returns the blocks for a placeholder of a preset; `None` if the id is no placeholder.
+/// Returns the blocks for a placeholder of a preset; `None` if the id is not a placeholder.
 fn placeholder_blocks(id: &str, preset: &PromptPreset) -> Option<Vec<SkeinBlock>> {
     let text_block = |tag: &str, text: &str| vec![SkeinBlock::new(tag, BlockBody::Text(text.to_owned()))];
     Some(match id {
@@ -228,7 +228,7 @@ fn format_field(format: &str, field: &str) -> String {
     format!("{{% with _own = char.{field} %}}{{% if _own %}}{body}{{% endif %}}{{% endwith %}}")
 }
 
-/// Returns the field of a card that replaces the part of a preset with this id; `None` if no field does.
+/// Returns the field of a card that replaces the preset item with this id; `None` if no field does.
 fn card_field(id: &str) -> Option<&'static str> {
     match id {
         "main" => Some("main_prompt"),
@@ -237,7 +237,8 @@ fn card_field(id: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the block for a part that has a text. `is_after_history` is true for a part after the history.
+/// Returns the block for a preset item that has a text. `is_after_history` is true for an item after the
+/// history.
 fn item_block(item: &PresetItem, is_after_history: bool) -> SkeinBlock {
     let item_text = migrate_text(&item.text);
     let text = match card_field(&item.id) {

@@ -56,8 +56,8 @@ pub struct DroppedPart {
 }
 
 /// Drops pieces until the prompt has at most `max_tokens`, and returns the dropped parts in their order of
-/// removal. Low priority goes first, then normal, then high. Never dropped are critical pieces, the tags of
-/// protocols, instructions for them outside of a slot, and the newest user message. Within a priority, world
+/// removal. Low priority goes first, then normal, then high. Critical pieces, the tags of protocols, protocol
+/// instructions outside of a slot, and the newest user message are never dropped. Within a priority, world
 /// info goes first, the lowest order first; then messages, the oldest first; then all other pieces, the last
 /// first. The text is counted as it is sent, with the `boundaries` escaped in the history.
 pub(super) fn cut_to_budget(

@@ -1,6 +1,6 @@
-//! Prevents data from forging the boundary of a block (F-005): in a body, only the `<` of a tag with a
-//! meaning in this prompt is escaped, and the `&` of such a `<` that is escaped already. Parsing undoes it.
-//! Also escapes attributes.
+//! Prevents data from forging the boundary of a block (F-005): in a body, the `<` of each tag with a meaning
+//! in this prompt is escaped; if that `<` is already escaped, its `&` is escaped instead.
+//! [`BoundaryTags::unescape`] undoes this. Also escapes attributes.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,7 +12,8 @@ use super::super::name::{self, META_TAGS, TOP_LEVEL_TAGS};
 pub struct BoundaryTags(HashSet<String>);
 
 impl BoundaryTags {
-    /// Creates the set from the tags of every prompt and those of the blocks of this one.
+    /// Creates the set from the predefined tags of all prompts and from `tags`, those of this prompt's
+    /// blocks.
     #[must_use]
     pub fn new<'a>(tags: impl IntoIterator<Item = &'a str>) -> BoundaryTags {
         let names = tags.into_iter().chain(TOP_LEVEL_TAGS).chain(META_TAGS);

@@ -15,7 +15,7 @@ use tambour::error::{Error, Result};
 pub(super) struct ActiveLore {
     /// Result of the scan; its entries are indexes into `blocks`.
     pub(super) activation: LoreActivation,
-    /// Index of its block in the prompt for each entry, active or not.
+    /// For each entry, active or not, the index of its block in the prompt.
     pub(super) blocks: Vec<usize>,
 }
 

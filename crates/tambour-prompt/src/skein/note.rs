@@ -1,6 +1,6 @@
-//! Author's note: `anchor_before` and `anchor_after` of the context, each printed once. A template that names
-//! one prints it. Otherwise it goes to its slot or, without a slot or with a `note_depth`, among the
-//! messages, as in SillyTavern.
+//! Author's note: `anchor_before` and `anchor_after` of the context, each printed once. If a template names
+//! one of these parts, the template prints it. Otherwise the part goes to its slot or, without a slot or with
+//! a `note_depth`, among the messages, as in SillyTavern.
 
 use std::collections::HashSet;
 

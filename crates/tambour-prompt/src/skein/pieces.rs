@@ -61,7 +61,7 @@ pub(super) struct SkeinRenderer<'a> {
 }
 
 impl<'a> SkeinRenderer<'a> {
-    /// Creates a renderer without messages, author's note and protocols; the caller sets those fields.
+    /// Creates a renderer without messages, author's note or protocols; the caller sets those fields.
     pub(super) fn new(
         skein: &'a Skein,
         assembly: &'a mut Assembly,
@@ -410,7 +410,8 @@ impl<'a> SkeinRenderer<'a> {
                 for (key, value) in map {
                     let key_text = self.render_template(name, key)?;
                     let key_text = self.boundaries.escape(&key_text).into_owned();
-                    // A rendered key that is taken already stays as it is written, so that no value is lost.
+                    // If the rendered key is already taken, the key stays as written, so that no value is
+                    // lost.
                     let key = if out.contains_key(&key_text) { key.clone() } else { key_text };
                     let value = self.render_data(name, value)?;
                     out.insert(key, value);

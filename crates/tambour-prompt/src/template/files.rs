@@ -110,7 +110,7 @@ impl ShippedTemplate {
 }
 
 /// Creates a shipped template from its file below `prompts`.
-macro_rules! builtin {
+macro_rules! shipped {
     ($id:literal, $path:literal, $language:ident) => {
         ShippedTemplate {
             id: $id,
@@ -123,12 +123,12 @@ macro_rules! builtin {
 
 /// All shipped templates.
 pub static SHIPPED_TEMPLATES: &[ShippedTemplate] = &[
-    builtin!("ai-say-mainline-a-introduce-concept", "ai-say/mainline-a-introduce-concept.md", Zh),
-    builtin!("ai-say-mainline-a-introduce-concept-en", "ai-say/mainline-a-introduce-concept-en.md", En),
-    builtin!("ai-ask-default", "ai-ask/default.md", Zh),
-    builtin!("ai-ask-default-en", "ai-ask/default-en.md", En),
-    builtin!("ai-think-default", "ai-think/default.md", Zh),
-    builtin!("ai-think-default-en", "ai-think/default-en.md", En),
+    shipped!("ai-say-mainline-a-introduce-concept", "ai-say/mainline-a-introduce-concept.md", Zh),
+    shipped!("ai-say-mainline-a-introduce-concept-en", "ai-say/mainline-a-introduce-concept-en.md", En),
+    shipped!("ai-ask-default", "ai-ask/default.md", Zh),
+    shipped!("ai-ask-default-en", "ai-ask/default-en.md", En),
+    shipped!("ai-think-default", "ai-think/default.md", Zh),
+    shipped!("ai-think-default-en", "ai-think/default-en.md", En),
 ];
 
 /// Returns the shipped template with this id.

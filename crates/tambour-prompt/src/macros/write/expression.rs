@@ -17,7 +17,7 @@ const MAX_JOINED: usize = 20;
 const MAX_COPIES: usize = 1_000;
 
 impl<'s> JinjaWriter<'s> {
-    /// Returns nodes as one expression that prints like them.
+    /// Returns nodes as one expression that prints the same as they do.
     pub(super) fn join_expression(&mut self, nodes: Vec<MacroNode<'s>>) -> String {
         let mut operands: Vec<String> = Vec::new();
         let mut text = String::new();
