@@ -14,8 +14,8 @@ use super::{Config, ConfigError};
 use crate::base::settings::Settings;
 use crate::config::reading_defaults::{Contract, ReadingDefaults};
 
-/// Configuration of one alias. Fields that the body of `POST /api/v1/messages` has too mean the same there,
-/// also when absent.
+/// Configuration of one alias. The fields shared with the body of `POST /api/v1/messages` mean the same
+/// there, even when absent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -62,7 +62,7 @@ pub struct AliasConfig {
 pub(crate) const FALLBACK_FIELDS: [&str; 4] = ["upstream", "model", "dialect", "contract"];
 
 impl AliasConfig {
-    /// Returns the fields that the body of `POST /api/v1/messages` has too, with the values of this alias.
+    /// Returns the fields shared with the body of `POST /api/v1/messages`, with the values of this alias.
     pub(crate) fn message_fields(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(mut fields)) => {

@@ -108,7 +108,8 @@ pub struct Config {
     /// never read from a file.
     #[serde(skip)]
     pub accept_loss: bool,
-    /// Environment variables that begin with `TAMBOUR_` but set nothing; the start warns of each.
+    /// Environment variables that begin with `TAMBOUR_` but set nothing; the server warns about each when it
+    /// starts.
     #[serde(skip)]
     pub unknown_variables: Vec<String>,
     /// Places that the values come from (file and line, variable or flag), for error messages.

@@ -79,8 +79,9 @@ impl ReadingDefaults {
         let skein = request.get("skein").filter(|skein| !skein.is_null());
         // The views were valid when the request was accepted; errors are ignored here.
         let _ = skeins::apply_structure(skein, views.as_deref(), contract.as_ref(), &mut options);
-        // Both are set as they were when the message began. With `tools` the server runs the calls of a
-        // reply; with `instructions` the prompt contained examples that the model may echo.
+        // The next two options get the values that they had when the message began: with `tools` the server
+        // runs the calls of a reply, with `instructions` the prompt contained examples that the model may
+        // echo.
         options.tool_loop = request["tools"].is_array();
         options.has_own_examples |= request["instructions"] == true;
         (request["dialect"].as_str().unwrap_or(tambour::dialect::AUTO).to_owned(), options)

@@ -356,10 +356,10 @@ impl SendingStream {
                     }
                 },
                 fill_result = reader.fill_frames(app) => if let Err(error) = fill_result {
-                    // The connection is broken off, so that the client does not take this for the end and
+                    // The connection is broken off, so that the client does not take this for the end but
                     // reconnects with its cursor.
                     tracing::error!(%error, message_id = reader.run_id, "an event stream was broken off");
-                    // Lets the connection flush what was sent: breaking it off drops what is not flushed.
+                    // Lets the connection flush the bytes sent so far: breaking it off drops unflushed bytes.
                     tokio::task::yield_now().await;
                     *progress = StreamProgress::Broken;
                     return Some(Err(error));

@@ -26,7 +26,7 @@ const BATCH_BYTES: usize = 16 << 10;
 pub(super) enum Growth {
     /// The log has entries after the position, or can no longer be followed.
     Grown,
-    /// Nothing has come in time.
+    /// No entry was added in time.
     Quiet,
     /// The key that opened the stream was removed.
     KeyRemoved,
@@ -36,7 +36,7 @@ pub(super) enum Growth {
 pub(super) struct GrowthWait {
     /// Cancelled when the key of the client is removed.
     removal: CancellationToken,
-    /// Longest time without growth.
+    /// Longest wait for growth.
     interval: Duration,
     /// Followed log; opened when first needed.
     batches: Option<BoxStream<'static, Result<Batch, StoreError>>>,
@@ -54,12 +54,12 @@ impl GrowthWait {
         self.removal.is_cancelled()
     }
 
-    /// Waits until the log has entries after `position`, for `interval` at most. Positions of later calls must
-    /// not be lower.
+    /// Waits until the log has entries after `position`, for at most `interval`. The position must not be
+    /// lower than in earlier calls.
     ///
     /// # Errors
-    /// The log cannot be followed any longer, and a read since then has found nothing: the server is stopping,
-    /// and the next start writes the end.
+    /// The store failed, or an earlier call has already reached the end of the followed log. In the second
+    /// case the log has no `completed` or `error` because the server is stopping; the next start writes it.
     pub(super) async fn wait(
         &mut self,
         app: &App,
@@ -78,7 +78,7 @@ impl GrowthWait {
                     return Ok(Growth::Grown);
                 }
             }
-            // The message has ended or was deleted, which a read shows, or the server is stopping.
+            // Either the message has ended or was deleted, as the next read shows, or the server is stopping.
             *has_ended = true;
             Ok(Growth::Grown)
         };
@@ -101,7 +101,7 @@ pub(super) struct EventSource {
     /// Cursor of all control events of the connection.
     pub(super) cursor: u64,
     pub(super) growth_wait: GrowthWait,
-    /// Counts the stream and, while the message runs, its reader, until both are dropped.
+    /// These two guards count the stream and, while the message runs, its reader.
     pub(super) _open_stream: OpenStream,
     pub(super) _reader_guard: Option<ReaderGuard>,
     pub(super) progress: Progress,
@@ -114,15 +114,15 @@ pub(super) enum Progress {
     New,
     /// There may be more to read.
     Reading,
-    /// All there is was read.
+    /// Everything written so far was read.
     Waiting,
-    /// Ended, or broken off.
+    /// The stream has ended, or was broken off.
     Over,
 }
 
 impl EventSource {
-    /// Returns the frames, in pieces that are sent at once. An error breaks the connection off, so that the
-    /// client reconnects with its offset.
+    /// Returns a stream of the frames; each item is sent at once. An error breaks the connection off, so that
+    /// the client reconnects with its offset.
     pub(super) fn into_frames(self) -> impl Stream<Item = Result<Bytes, StoreError>> + Send {
         // Boxed, so that the state is not moved at each step.
         futures_util::stream::unfold(Box::new(self), |mut source| async move {
@@ -137,7 +137,7 @@ impl EventSource {
         if let Err(error) = next_frames {
             self.progress = Progress::Over;
             tracing::error!(?error, message_id = self.reader.run_id(), "a stream was broken off");
-            // Lets the connection flush what was sent: breaking it off drops what is not flushed.
+            // Lets the connection flush the bytes sent so far: breaking it off drops unflushed bytes.
             tokio::task::yield_now().await;
             return Some(Err(match error {
                 ReadError::Store(error) => error,
@@ -170,7 +170,8 @@ impl EventSource {
                 (false, true) => Progress::Waiting,
                 (false, false) => Progress::Reading,
             };
-            // The first control event says at once where the stream is.
+            // The first control event is sent even without data, so that the client learns its offset at
+            // once.
             if !chunk.body.is_empty() || chunk.is_closed || self.progress == Progress::New {
                 self.write_chunk(chunk, &mut frames);
             }
@@ -203,8 +204,8 @@ impl EventSource {
         out.push(b'\n');
     }
 
-    /// Appends the lines of a text. Frames have no carriage returns: one of them, and one with a line feed
-    /// behind it, is a line end, wherever the text is divided.
+    /// Appends the lines of a text. Frames contain no carriage returns: a carriage return, alone or followed
+    /// by a line feed, ends a line, even if the text is divided between the two.
     fn write_text(&mut self, text: &[u8], out: &mut Vec<u8>) {
         let mut line = Vec::new();
         for byte in text {
@@ -222,7 +223,8 @@ impl EventSource {
     }
 }
 
-/// Appends a data line. Clients remove one space from its beginning, so a space of its own gets another one.
+/// Appends a data line. Clients remove one leading space, so a line that begins with a space gets another
+/// one.
 fn write_line(line: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"data:");
     if line.first() == Some(&b' ') {

@@ -37,7 +37,8 @@ const UP_TO_DATE: HeaderName = HeaderName::from_static("stream-up-to-date");
 const CLOSED: HeaderName = HeaderName::from_static("stream-closed");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Caching of a catch-up read: only by the client, which asks each time whether it may still read the stream.
+/// `Cache-Control` of a catch-up read: only the client may cache it, and must revalidate it each time, since
+/// its right to read the stream may have ended.
 const REVALIDATE: &str = "private, no-cache";
 
 /// `GET` and `HEAD /api/v1/messages/{id}/stream`: the log of a message as a Durable Stream.
@@ -80,7 +81,8 @@ pub(super) async fn read_turn(
     add_security_headers(response.await)
 }
 
-/// Adds the headers that keep browsers from reading a response as another type or from another site.
+/// Adds the headers that keep browsers from guessing another content type and from giving the response to
+/// pages of other sites.
 fn add_security_headers(result: Result<Response, Problem>) -> Response {
     let mut response = result.into_response();
     let headers = response.headers_mut();
@@ -102,7 +104,7 @@ struct StreamRequest {
 }
 
 impl StreamRequest {
-    /// Responds from the log of the run; `encoder` writes its events as the request selects them.
+    /// Responds from the log of the run. `encoder` writes the events that the run's own request selected.
     async fn respond(self, run_id: &str, encoder: NativeEncoder) -> Result<Response, Problem> {
         let query = StreamQuery::parse(&self.uri)?;
         let mut reader = StreamReader::new(run_id, query.view, encoder);
@@ -117,7 +119,7 @@ impl StreamRequest {
         }
     }
 
-    /// Responds with what follows the offset, at once.
+    /// Responds at once with the messages after the offset.
     async fn catch_up(self, query: &StreamQuery, mut reader: StreamReader) -> Result<Response, Problem> {
         let StartOffset::Number(offset) = query.offset.unwrap_or_default() else {
             let tail = reader.find_tail(&self.app).await?;
@@ -138,8 +140,8 @@ impl StreamRequest {
         Ok(response)
     }
 
-    /// Responds with what follows the offset, as soon as there is anything; with 204 at the end of a closed
-    /// stream, and when nothing has come for a heartbeat interval.
+    /// Responds with the messages after the offset as soon as there are any; with 204 at the end of a closed
+    /// stream, or if none is added within a heartbeat interval.
     async fn long_poll(self, query: &StreamQuery, mut reader: StreamReader) -> Result<Response, Problem> {
         let app = &self.app;
         let mut position = self.start(query, &mut reader).await?;
@@ -213,7 +215,7 @@ fn heartbeat(app: &App) -> Duration {
     Duration::from_millis(app.loaded_config().config.heartbeat_ms.max(10))
 }
 
-/// Builds a response about a chunk, with the headers of the protocol.
+/// Builds the response for a chunk, with the headers of the protocol.
 fn chunk_response(
     status: StatusCode,
     view: View,
@@ -238,7 +240,8 @@ fn chunk_response(
     response
 }
 
-/// Returns the entity tag of a catch-up read: what it begins and ends with determines its body.
+/// Returns the entity tag of a catch-up read. Its start, its next offset and the state of the stream
+/// determine the body.
 fn etag(view: View, start: Position, chunk: &Chunk) -> String {
     let state = match (chunk.is_closed, chunk.is_tail) {
         (true, _) => "closed",
@@ -260,7 +263,7 @@ fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
 enum ReadError {
     /// The message was deleted.
     Gone,
-    /// The message has ended, and its log has no end.
+    /// The message has ended, but its log lacks `completed` or `error`.
     Damaged,
     Store(StoreError),
 }

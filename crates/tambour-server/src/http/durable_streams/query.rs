@@ -7,24 +7,24 @@ use axum::http::{StatusCode, Uri};
 
 use crate::base::problem::Problem;
 
-/// Digits of an offset, which make the order of offsets that of their text.
+/// Number of digits of an offset. With a fixed length, offsets sort as text in the order of their numbers.
 const OFFSET_DIGITS: usize = 20;
 /// Unix time in seconds at which the intervals of cursors start: 2024-10-09T00:00:00Z, as in the protocol.
 const CURSOR_EPOCH: u64 = 1_728_432_000;
-/// Seconds of an interval.
+/// Length of an interval in seconds.
 const CURSOR_INTERVAL: u64 = 20;
-/// Highest number of intervals by which a cursor moves ahead of one that a client repeats: an hour.
+/// Maximum number of intervals by which a new cursor exceeds the one that the client repeats: an hour.
 const MAX_CURSOR_STEP: u64 = 180;
-/// Highest cursor that can be ours; others count as none.
+/// Highest cursor that this server accepts; a higher one is ignored.
 const MAX_CURSOR: u64 = 1 << 48;
 
 /// Query of a read.
 #[derive(Debug)]
 pub(super) struct StreamQuery {
     pub(super) view: View,
-    /// `None` without `offset`.
+    /// Offset of the read; `None` if the query has none.
     pub(super) offset: Option<StartOffset>,
-    /// `None` for a catch-up read.
+    /// Mode of a live read; `None` for a catch-up read.
     pub(super) live: Option<LiveMode>,
     /// Cursor of the previous response, repeated by the client.
     pub(super) cursor: Option<u64>,
@@ -49,7 +49,7 @@ pub(super) enum StartOffset {
     Tail,
 }
 
-/// Way to wait for what is not there yet.
+/// Way of waiting for messages that are not written yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LiveMode {
     LongPoll,
@@ -78,7 +78,8 @@ impl View {
         }
     }
 
-    /// Makes a body of messages: a list of those that are JSON, separated by commas.
+    /// Builds a response body from messages. Those in JSON, separated by commas, become a list; text is
+    /// unchanged.
     pub(super) fn wrap(self, messages: Vec<u8>) -> Vec<u8> {
         match self {
             View::Events => [b"[".as_slice(), &messages, b"]"].concat(),
@@ -88,7 +89,7 @@ impl View {
 }
 
 impl StreamQuery {
-    /// Parses the query of a request. Unknown fields are ignored, as the protocol wants it.
+    /// Parses the query of a request. Unknown fields are ignored, as the protocol requires.
     ///
     /// # Errors
     /// A field is malformed or repeated, or a live read has no offset.
@@ -129,7 +130,7 @@ fn malformed(detail: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail)
 }
 
-/// Problem: no response has had this offset.
+/// Problem: the offset is not one that a response has given.
 pub(super) fn unknown_offset(offset: &str) -> Problem {
     let detail = format!(
         "an offset is `-1`, `now` or the `Stream-Next-Offset` of a response, not `{}`",
@@ -149,13 +150,13 @@ fn parse_offset(offset: &str) -> Result<StartOffset, Problem> {
     }
 }
 
-/// Writes the offset after the entry with this number.
+/// Returns the offset after the entry with this number.
 pub(super) fn format_offset(number: u64) -> String {
     format!("{number:0OFFSET_DIGITS$}")
 }
 
-/// Returns the cursor of a response: the number of the current interval, or a later one than the client
-/// repeats, so that a cache between never answers with the same response for ever.
+/// Returns the cursor of a response: the number of the current interval, or a higher one than the client
+/// repeats, so that a cache between client and server never repeats one response forever.
 pub(super) fn next_cursor(repeated: Option<u64>) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
     let interval = now.saturating_sub(CURSOR_EPOCH) / CURSOR_INTERVAL;

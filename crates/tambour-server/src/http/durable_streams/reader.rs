@@ -1,4 +1,4 @@
-//! Reader of a log in chunks: its entries as messages of a stream.
+//! Reads a log in chunks and converts its entries to messages of a stream.
 
 use tambour::encode::{Encoder, EncoderEntry, EncoderEntryKind, NativeEncoder};
 
@@ -19,7 +19,7 @@ const READ_BYTES: usize = 16 << 10;
 pub(super) struct Position {
     /// Number of the last entry that is a message of the stream, which is the offset; 0 at the beginning.
     message: u64,
-    /// Number of the last entry that was read. Entries between `message` and it are no messages.
+    /// Number of the last entry that was read. The entries after `message` up to this one are not messages.
     pub(super) read: u64,
 }
 
@@ -35,9 +35,9 @@ impl Position {
 pub(super) struct Chunk {
     /// Text, or JSON messages separated by commas; empty if there is no message.
     pub(super) body: Vec<u8>,
-    /// Position after them.
+    /// Position after these messages.
     pub(super) next: Position,
-    /// True if nothing more could be read. False if that is unknown, after a full chunk.
+    /// True if nothing more could be read. False after a full chunk, when this is not known.
     pub(super) is_tail: bool,
     /// True if the message has ended and nothing follows.
     pub(super) is_closed: bool,
@@ -59,7 +59,7 @@ enum EntryAt {
     Missing,
     /// `completed` or `error`.
     End,
-    /// Another one; true if it is raw text that ends with a carriage return.
+    /// Another entry; true if it is raw text that ends with a carriage return.
     Other(bool),
 }
 
@@ -147,7 +147,8 @@ impl StreamReader {
         }
     }
 
-    /// Finds the tail of the log. Reads all of it, since entries that are no messages do not count.
+    /// Finds the tail of the log. Reads the whole log, since only entries that are messages count for the
+    /// offset.
     pub(super) async fn find_tail(&mut self, app: &App) -> Result<Chunk, ReadError> {
         let mut chunk = self.read(app, Position::default()).await?;
         while !chunk.is_tail {
