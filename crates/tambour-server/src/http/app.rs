@@ -20,7 +20,7 @@ pub(crate) struct App {
     pub memory_responses: Arc<MemoryResponses>,
     /// Dialogue turns in progress whose request a client may repeat.
     pub turn_claims: Arc<TurnClaims>,
-    /// Running messages of chats of the AI SDK, whose names clients choose.
+    /// Running messages of AI SDK chats. Clients choose the names of these chats.
     pub threads: RunningThreads,
     /// Open event streams.
     pub streams: Arc<StreamRegistry>,

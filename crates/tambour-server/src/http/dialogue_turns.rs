@@ -1,4 +1,5 @@
-//! Turns of a dialogue: listing, forks, coverage, and script tests, which are made from them and replayed.
+//! Turns of a dialogue: listing, forks and coverage; also script tests, which are built from turns and
+//! replayed.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

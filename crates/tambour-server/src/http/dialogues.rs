@@ -498,7 +498,7 @@ async fn drive_turn(
     if let Some(turn_claim) = &turn_claim {
         turn_claim.publish_run((row.clone(), live_run.clone()));
     }
-    // The receiver is gone if the client has disconnected, or if the turn is one of a dry run.
+    // The receiver is gone if the client has disconnected, or if the turn belongs to a dry run.
     let _ = start_sender.send((row, live_run.add_reader()));
     let mut turn_log = TurnLog::new(live_run.clone(), lease, &app.reading_defaults().options);
     let request = TurnRequest { input: Some(input), quota, claim: input_claim.as_ref() };

@@ -34,7 +34,7 @@ const MAX_IN_MEMORY: usize = 1000;
 pub(super) enum ResponseStorage {
     /// In the database, which survives a restart.
     Stored,
-    /// In memory only, since it contains a secret, and for this time.
+    /// In memory only and for this time, since the response contains a secret.
     Secret(Duration),
 }
 

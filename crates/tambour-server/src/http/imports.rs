@@ -96,7 +96,7 @@ pub(super) async fn create(
             format!("the name of a file must have 1 to {MAX_NAME_BYTES} bytes, not {}", file.name.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "name"));
     }
-    // Set when this handler is dropped, because the client disconnected.
+    // Set when this handler is dropped because the client has disconnected.
     let drop_flag = DropFlag::default();
     let is_abandoned = Arc::clone(&drop_flag.0);
     // Parsed and converted in one job of the pool: parsed files are large and should not pile up.

@@ -35,7 +35,7 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         .and_then(|header| header.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, secret)| secret.trim())
-        // Header that clients of Anthropic send.
+        // Anthropic clients send this header.
         .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
     let mut found = app.keys.find_caller(secret);
     if found.is_none() {

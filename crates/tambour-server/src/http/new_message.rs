@@ -150,7 +150,7 @@ pub(crate) struct NewMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub(super) in_place_of: Option<String>,
-    /// Settings of a request by the route of another protocol.
+    /// Settings of a request that came by a route of another protocol.
     #[serde(skip)]
     pub(super) foreign_settings: Option<ForeignSettings>,
     /// Fallbacks: the same request to other upstreams, tried in order.
@@ -163,7 +163,7 @@ pub(crate) struct NewMessage {
 pub(crate) struct ResponseFields {
     /// True if the client does not wait for the response.
     pub(super) background: bool,
-    /// True if the message stays stored; otherwise it is deleted once it was read.
+    /// True if the message stays stored; otherwise it is deleted once it has been read.
     pub(super) store: bool,
     /// Id of the response that this one continues.
     pub(super) previous: Option<String>,
@@ -201,7 +201,7 @@ impl NewMessage {
 }
 
 /// Dialects with their own notation for tool calls, and `auto`, which may detect one. With other dialects,
-/// the tools are sent in the field for tools of the model service's request.
+/// the tools are sent in the tools field of the request to the model service.
 const CALLING_DIALECTS: [&str; 2] = ["aiplan", "auto"];
 
 /// Dialect of dialogue rounds, whose defaults differ (S-050, S-054).
@@ -289,7 +289,7 @@ impl NewMessage {
         Ok(new_message)
     }
 
-    /// Checks the fields, also of the fallbacks, and fills in defaults.
+    /// Checks the fields, including those of the fallbacks, and fills in defaults.
     pub(super) fn check(&mut self, app: &App) -> Result<(), Problem> {
         if app.shutdown.is_cancelled() {
             let stopping = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");

@@ -46,7 +46,7 @@ pub(super) struct ForeignRequest {
     fields: Map<String, Value>,
     /// Fallbacks in the order in which they are tried, each with its upstream, model, dialect and contract.
     fallbacks: Vec<Map<String, Value>>,
-    /// Names of the fields that the alias sets; empty if `model` is no alias.
+    /// Names of the fields that the alias sets; empty if `model` is not an alias.
     alias_field_names: Vec<String>,
     /// Settings that are not fields of `POST /api/v1/messages`.
     settings: ForeignSettings,
@@ -364,8 +364,7 @@ pub(super) async fn run_message(
     Ok((describe_message(&row), folded))
 }
 
-/// Schedules the deletion of a message, for the time when it has been read, if the client does not want it to
-/// be stored.
+/// Schedules the deletion of a message once it has been read, if the client does not want it stored.
 fn schedule_deletion(app: &Arc<App>, new_message: &NewMessage, reader_guard: Option<&ReaderGuard>) {
     let is_stored = new_message.as_response.as_ref().is_none_or(|response_fields| response_fields.store);
     if let Some(reader_guard) = reader_guard.filter(|_| !is_stored) {

@@ -15,8 +15,8 @@ use crate::store::ConversationRow;
 /// Maximum length in bytes of a client's name for a conversation.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Ids of the running messages of chats of the AI SDK, by the id of the conversation. Threads of AG-UI are
-/// not registered, since that protocol has no requests for a running message.
+/// Ids of the running messages of AI SDK chats, by the id of the conversation. Threads of AG-UI are not
+/// registered, since that protocol has no requests for a running message.
 #[derive(Default)]
 pub(crate) struct RunningThreads(Mutex<HashMap<String, String>>);
 
@@ -44,7 +44,7 @@ pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result
         return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
     }
     let mut hash = Sha256::new();
-    // The lengths separate the parts: `ab` and `c` give another hash than `a` and `bc`.
+    // The lengths separate the parts: `ab` and `c` hash differently from `a` and `bc`.
     for part in [kind, &caller.owner, name] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);

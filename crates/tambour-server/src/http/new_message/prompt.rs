@@ -60,8 +60,8 @@ fn is_text(message: &Message) -> bool {
     has_only_text && message.tool_calls.is_empty() && message.tool_call_id.is_none()
 }
 
-/// Renders the Skein of a message. The request's messages or text are the end of its history. Also returns
-/// the state of timed lore if it has changed or the request contains it.
+/// Renders the Skein of a message. The messages or text of the request end its history. Also returns the
+/// state of timed lore if it has changed or the request contains it.
 pub(super) async fn rendered_prompt(
     app: &Arc<App>,
     caller: &Caller,
