@@ -42,7 +42,7 @@ pub(crate) struct WorkPermit {
     _place: OwnedSemaphorePermit,
     _owner_permit: OwnedSemaphorePermit,
     _total_permit: OwnedSemaphorePermit,
-    /// Keeps the owner's queue alive, so that it is not created anew meanwhile.
+    /// Keeps the owner's queue alive, so that no second one is created while this permit is held.
     _queue: Arc<OwnerQueue>,
 }
 

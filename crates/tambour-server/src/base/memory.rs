@@ -62,7 +62,7 @@ struct MemoryPool {
 pub(crate) struct MemoryPermit {
     _total_permit: OwnedSemaphorePermit,
     _owner_permit: OwnedSemaphorePermit,
-    /// Keeps the owner's share alive, so that it is not created anew meanwhile.
+    /// Keeps the owner's share alive, so that no second one is created while this permit is held.
     _share: Arc<Semaphore>,
 }
 

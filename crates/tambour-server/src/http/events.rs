@@ -213,8 +213,8 @@ async fn resume_number(app: &App, id: &str, after: u64) -> Result<Option<u64>, S
     if !later_batches.is_empty() || state == LogState::Open {
         return Ok(Some(after));
     }
-    // Without a cursor the log is empty. Otherwise the event `after` exists, so the client has seen the whole
-    // log.
+    // If `after` is 0, the log is empty. Otherwise, if the event `after` exists, the client has seen the
+    // whole log.
     if after == 0 || !app.store.read(id, after - 1, 1).await?.0.is_empty() {
         return Ok(None);
     }
