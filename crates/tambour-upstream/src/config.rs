@@ -34,7 +34,7 @@ pub struct UpstreamConfig {
     /// Environment variable with the key of the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// File with the key of the service; preferred to `key_env`.
+    /// File with the key of the service; takes precedence over `key_env`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
     /// Prices by model; `*` applies to all other models.
@@ -71,7 +71,7 @@ impl UpstreamConfig {
 pub struct UpstreamSection<'a> {
     /// Upstreams by name.
     pub upstreams: &'a BTreeMap<String, UpstreamConfig>,
-    /// Timeouts and retries of all of them.
+    /// Timeouts and retries of all upstreams.
     pub timeouts: &'a Timeouts,
     /// Origins of the values, named in errors.
     pub origins: &'a ValueOrigins,
@@ -139,7 +139,7 @@ impl UpstreamSection<'_> {
     /// Checks and returns the base URL of an upstream.
     ///
     /// # Errors
-    /// The scheme is not `http` or `https`, the host is missing, or there is a query.
+    /// The scheme is not `http` or `https`, the host is missing, or there is a query or fragment.
     fn base_url<'a>(
         &self,
         name: &str,
@@ -177,7 +177,7 @@ impl UpstreamSection<'_> {
     /// Reads the key of an upstream, if one is configured.
     ///
     /// # Errors
-    /// The variable is not set, the file cannot be read, or the value is no valid key.
+    /// The variable is not set, the file cannot be read, or the value is not a valid key.
     fn upstream_key(&self, name: &str, upstream: &UpstreamConfig) -> Result<Option<String>, ConfigError> {
         let field = |subfield: &str| format!("upstreams.{name}.{subfield}");
         let (field, source_text, key) = match (&upstream.key_env, &upstream.key_file) {

@@ -32,7 +32,7 @@ pub struct ResponseDecoder {
 /// Reader of frames, up to the end of the reply.
 struct FrameReader {
     decoder: Box<dyn FrameDecoder>,
-    /// Set once an end was added; what follows is ignored.
+    /// Set once an end was added; later frames are ignored.
     has_ended: bool,
 }
 
@@ -73,9 +73,9 @@ pub(super) struct DecodeProgress {
     has_frame: bool,
     /// True if a JSON object was broken, so that its content is missing.
     is_damaged: bool,
-    /// Bytes of the calls so far, and of blocks that are collected for them.
+    /// Bytes of the calls so far, and of the reasoning blocks kept with them.
     call_bytes: usize,
-    /// Number of calls so far, and of blocks that are collected for them.
+    /// Number of calls so far, and of the reasoning blocks kept with them.
     call_count: usize,
 }
 
@@ -102,8 +102,8 @@ impl DecodeProgress {
         }
     }
 
-    /// Counts bytes of a call, or of a block that is collected for one; adds a failure and returns `false`
-    /// beyond the limit.
+    /// Counts bytes of a call, or of a reasoning block kept with it; adds a failure and returns `false` beyond
+    /// the limit.
     pub(super) fn count_bytes(&mut self, bytes: usize, items: &mut Vec<ReplyItem>) -> bool {
         self.call_bytes += bytes;
         let is_within_limit = self.call_bytes <= MAX_BODY_BYTES;
@@ -114,8 +114,7 @@ impl DecodeProgress {
         is_within_limit
     }
 
-    /// Counts a call, or a block that is collected for one; adds a failure and returns `false` beyond the
-    /// limit.
+    /// Counts a call, or a reasoning block kept with it; adds a failure and returns `false` beyond the limit.
     pub(super) fn count_call(&mut self, items: &mut Vec<ReplyItem>) -> bool {
         self.call_count += 1;
         let is_within_limit = self.call_count <= MAX_CALLS;
@@ -147,7 +146,7 @@ impl DecodeProgress {
 }
 
 impl ResponseDecoder {
-    /// Creates a decoder for the response to a message, whose id is for log lines.
+    /// Creates a decoder for the response to a message. `message_id` appears in log lines.
     #[must_use]
     pub fn new(kind: ServiceKind, message_id: &Arc<str>) -> ResponseDecoder {
         let reader = FrameReader { decoder: kind.api().frame_decoder(message_id), has_ended: false };
@@ -178,13 +177,13 @@ impl ResponseDecoder {
         }
     }
 
-    /// Returns the bytes of calls so far, and of blocks collected for them. Calls become items only at the
-    /// end.
+    /// Returns the bytes of the calls so far, and of the reasoning blocks kept with them. Calls become items
+    /// only at the end.
     pub(super) fn call_bytes(&mut self) -> usize {
         self.reader.decoder.progress().call_bytes
     }
 
-    /// Ends a response that was closed cleanly: adds what is left, and the end.
+    /// Ends a response that was closed cleanly: adds the remaining items and the end.
     pub fn finish(&mut self, items: &mut Vec<ReplyItem>) {
         let ResponseDecoder { format, reader, .. } = self;
         match format {
@@ -199,7 +198,7 @@ impl ResponseDecoder {
     }
 
     /// Skips a byte order mark and blanks at the beginning, and detects the format. Returns the bytes to
-    /// decode; `None` while there is nothing else.
+    /// decode; `None` while only skipped bytes have arrived.
     fn skip_start<'a>(&mut self, mut chunk: &'a [u8]) -> Option<&'a [u8]> {
         let ResponseFormat::Unknown(mark_len) = &mut self.format else { return Some(chunk) };
         let first = loop {

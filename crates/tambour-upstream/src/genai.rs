@@ -65,7 +65,7 @@ pub(super) fn chat_attributes(
     attributes
 }
 
-/// Returns the attributes of an ended model call. `first_text` is in seconds from its start.
+/// Returns the attributes of an ended model call. `first_text` is in seconds from the start of the call.
 pub(super) fn chat_end_attributes(
     usage: Option<&Value>,
     first_text: Option<f64>,

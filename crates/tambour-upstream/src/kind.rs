@@ -1,5 +1,5 @@
-//! Kinds of upstreams: recordings, and services, each with its own interface. A new service is a folder with a
-//! [`ServiceApi`], and a variant of [`ServiceKind`].
+//! Kinds of upstreams: recordings, and services, each with its own interface. A new service needs a folder
+//! with its [`ServiceApi`], and a variant of [`ServiceKind`].
 
 use std::sync::Arc;
 
@@ -145,7 +145,7 @@ impl UpstreamKind {
         UpstreamKind::all().find(|kind| kind.name() == name)
     }
 
-    /// Returns the form in which a flag or variable gives an upstream of this kind, such as `replay=FILE`.
+    /// Returns the form in which a flag or variable defines an upstream of this kind, such as `replay=FILE`.
     #[must_use]
     pub fn argument_form(self) -> String {
         match self {

@@ -9,7 +9,7 @@
 //! use tambour_upstream::{Message, ModelRequest, ReplyItem, Timeouts, Upstream, UpstreamConfig};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // Plays recorded replies. For a service, the argument is such as `openai=http://127.0.0.1:9100/v1`.
+//! // Plays recorded replies. A service is given as, for example, `openai=http://127.0.0.1:9100/v1`.
 //! let config = UpstreamConfig::from_argument("replay=../../fixtures/recorded/thinkingml.jsonl", None)?;
 //! let upstream = Upstream::connect("model", &config, Timeouts::default())?;
 //! let messages = vec![Message::new("user", "Hello!")];
@@ -254,7 +254,7 @@ enum ReplyStream {
 }
 
 impl Upstream {
-    /// Creates an upstream of a configuration, with separate metrics.
+    /// Creates an upstream from a configuration, with its own metrics.
     ///
     /// # Errors
     /// The configuration is invalid: an unknown kind, no base URL, an unreadable file of recordings, no key.
@@ -282,7 +282,7 @@ impl Upstream {
         &self.name
     }
 
-    /// Returns the model of a request: the one that it names or the upstream's default; `None` without both.
+    /// Returns the model of a request: the one that it names or the upstream's default; `None` if there is neither.
     pub fn model<'a>(&'a self, request: &'a ModelRequest) -> Option<&'a str> {
         match &self.source {
             ReplySource::Service(service) => service.call_target(request).model,
@@ -290,7 +290,7 @@ impl Upstream {
         }
     }
 
-    /// Returns the price of the model of a request, otherwise the price of `*`; `None` without both.
+    /// Returns the price of the model of a request, otherwise the price of `*`; `None` if there is neither.
     pub fn price(&self, request: &ModelRequest) -> Option<&Price> {
         self.model(request).and_then(|model| self.prices.get(model)).or_else(|| self.prices.get("*"))
     }
@@ -309,7 +309,7 @@ impl Upstream {
     ///
     /// # Errors
     /// The request cannot be sent to this kind of service, the upstream cannot be reached or refuses the
-    /// request, or there is no such recording. Nothing of a reply was received.
+    /// request, or there is no such recording. No part of a reply has been received.
     pub async fn open(&self, request: &ModelRequest) -> Result<UpstreamReply, Failure> {
         let target = match &self.source {
             ReplySource::Service(service) => service.call_target(request),

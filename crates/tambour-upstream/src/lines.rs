@@ -1,6 +1,6 @@
 //! Splitter of a response, which arrives in chunks of any size, into lines.
 
-/// Line reader. A line has at most `limit` bytes; the bytes of a longer line beyond that are dropped.
+/// Line reader. A line has at most `limit` bytes; bytes beyond the limit are dropped.
 pub(super) struct LineReader {
     /// Beginning of the line that is not complete yet.
     line: Vec<u8>,
@@ -32,7 +32,7 @@ impl LineReader {
     }
 
     /// Passes the line gathered so far to `out`, even if it is empty. At the end of the input, this is the
-    /// last line without a line break.
+    /// last line, which has no line break.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(&[u8], bool)) {
         out(&self.line, std::mem::take(&mut self.is_truncated));
         self.line.clear();

@@ -54,7 +54,7 @@ impl Default for UpstreamMetrics {
 }
 
 impl UpstreamMetrics {
-    /// Registers the metrics, so that the text of the registry has them.
+    /// Registers the metrics, so that the text of the registry includes them.
     pub fn register(&self, registry: &mut Registry) {
         let failures = "Upstream attempts that failed, before or after the first text";
         registry.register("upstream_failures", failures, self.failures.clone());

@@ -59,7 +59,7 @@ impl ValueOrigins {
     }
 }
 
-/// Returns the byte offset of a field, or of the last part of its path that exists; `None` if none does.
+/// Returns the byte offset of a field, or of the last part of its path that exists; `None` if no part exists.
 fn field_offset(table: &DeTable<'_>, field: &str) -> Option<usize> {
     let mut table = Some(table);
     let mut start = None;

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-/// Future that polls its inner future only at first and after the inner one was woken. After it was ready, it
-/// is pending for ever.
+/// Future that polls its inner future once at first, then only after the inner future was woken. Once it has
+/// returned the output, it stays pending forever.
 pub struct PolledWhenWoken<F>(FuturesUnordered<F>);
 
 impl<F: Future> PolledWhenWoken<F> {

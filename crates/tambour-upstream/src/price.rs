@@ -7,7 +7,7 @@ use super::UpstreamSection;
 use crate::origins::ConfigError;
 use crate::token_counts::TokenCounts;
 
-/// Prices of a model, each for a million tokens, in any currency.
+/// Prices of a model per million tokens, in any currency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -30,7 +30,7 @@ impl Price {
         let TokenCounts { input, output } = TokenCounts::from_usage(usage);
         let cached_tokens = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0).min(input);
         #[expect(clippy::cast_precision_loss)]
-        // A price for a million tokens, in units, is the price of one token in millionths of a unit.
+        // A price per million tokens, in units, equals the price of one token in millionths of a unit.
         let cost_of = |tokens: u64, price: f64| tokens as f64 * price;
         let cost = cost_of(input - cached_tokens, self.input)
             + cost_of(cached_tokens, self.cached_input.unwrap_or(self.input))

@@ -40,7 +40,7 @@ const SECRET_KIND: &str = "access_key";
 /// short.
 struct SecretDetector;
 
-/// Prefixes of keys: what follows is redacted from three characters on.
+/// Prefixes of keys: a token with three or more characters after one of these is redacted.
 const KEY_PREFIXES: [&str; 3] = ["sk-", "sk_", "AIza"];
 /// Prefixes of ids. They also begin ordinary words, so what follows must look like an id.
 const ID_PREFIXES: [&str; 8] = ["org-", "org_", "proj-", "proj_", "acct_", "user-", "key-", "key_"];

@@ -1,4 +1,5 @@
-//! Keys from environment variables and files. An error is the end of a sentence about the variable or file.
+//! Keys from environment variables and files. An error text is the end of a sentence about the variable or
+//! file, such as "it is empty".
 
 use std::path::Path;
 

@@ -149,7 +149,7 @@ impl HttpService {
 
 /// Longest time to read the body of an error response.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of the body of an error response after which no more is read.
+/// Number of bytes of an error response after which its body is read no further.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 
 /// Returns the failure for an error status, with the error text of the service, shortened and redacted.

@@ -16,7 +16,7 @@ use crate::polled_when_woken::PolledWhenWoken;
 /// Bytes of the response allowed per byte of the limit of the reply: in a frame, a few letters of text are
 /// surrounded by hundreds of bytes of JSON.
 const FRAME_FACTOR: usize = 16;
-/// Smallest limit of the reply for the checks of received bytes: a lower one counts as this many bytes.
+/// Lower bound of the reply limit in the checks of received bytes: a smaller limit counts as this many bytes.
 const MIN_LIMIT_BYTES: usize = 64 << 10;
 
 /// Reply being received over HTTP.
@@ -75,7 +75,7 @@ impl HttpReply {
         }
     }
 
-    /// Waits for the next items and adds them; an end if a limit or timeout is exceeded or the connection
+    /// Waits for the next items and adds them. Adds an end if a limit or timeout is exceeded or the connection
     /// breaks.
     pub(super) async fn next(&mut self, items: &mut Vec<ReplyItem>) {
         while items.is_empty() {
@@ -105,7 +105,7 @@ impl HttpReply {
                         self.has_begun = true;
                         self.timer = PolledWhenWoken::new(sleep_until(self.next_timeout()));
                     }
-                    // An upstream that always has bytes keeps the timer from being polled.
+                    // The biased `select!` never polls the timer while the upstream always has bytes.
                     if items.is_empty()
                         && let Some(end) = self.timeout_end(self.last_data)
                     {

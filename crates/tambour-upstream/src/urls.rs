@@ -1,4 +1,4 @@
-//! Masking of secrets in URLs, and recognition of hosts that are this machine.
+//! Masking of secrets in URLs, and recognition of local hosts.
 
 /// Masks the user name, password and query of a URL, for logs and answers. A text without `://` stays as it
 /// is.
@@ -12,7 +12,7 @@ pub fn mask_url(url: &str) -> String {
     format!("{scheme}://{address}{path}")
 }
 
-/// Returns `true` if a host, a name or an address, is this machine.
+/// Returns `true` if a host name or address refers to this machine.
 pub fn is_local_host(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())

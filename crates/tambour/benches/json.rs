@@ -1,4 +1,4 @@
-//! Speed of the JSON reader: nanoseconds a chunk at three sizes, and megabytes a second for whole texts.
+//! Speed of the JSON reader: nanoseconds per chunk at three sizes, and megabytes per second for whole texts.
 //! `--count TEXT SIZE CHUNK` reads once, for instruction counters.
 
 use std::fmt::Write as _;
@@ -100,16 +100,16 @@ fn print_table() {
         let found = best_time(|| {
             black_box(find(&text, &large));
         });
-        let exact = best_time(|| {
+        let strict = best_time(|| {
             let _ = black_box(parse_strict(&text, &large));
         });
-        let peer = best_time(|| {
+        let serde_json = best_time(|| {
             let _ = black_box(serde_json::from_str::<serde_json::Value>(&text));
         });
-        let peer = if parse_strict(&text, &large).is_ok() { rate(peer) } else { f64::NAN };
-        let exact = if parse_strict(&text, &large).is_ok() { rate(exact) } else { f64::NAN };
+        let serde_json = if parse_strict(&text, &large).is_ok() { rate(serde_json) } else { f64::NAN };
+        let strict = if parse_strict(&text, &large).is_ok() { rate(strict) } else { f64::NAN };
         println!(
-            "{name:<28} {:>9.0} {:>9.0} {:>9.0} {exact:>9.0} {peer:>10.0}",
+            "{name:<28} {:>9.0} {:>9.0} {:>9.0} {strict:>9.0} {serde_json:>10.0}",
             rate(events),
             rate(values),
             rate(found)
@@ -117,7 +117,7 @@ fn print_table() {
     }
 }
 
-/// Returns the best time of several runs: other work on the machine only ever adds.
+/// Returns the shortest time of several runs: other work on the machine can only lengthen a run.
 fn best_time(mut run: impl FnMut()) -> Duration {
     let (mut least, begin) = (Duration::MAX, Instant::now());
     while begin.elapsed() < Duration::from_millis(300) {

@@ -58,19 +58,19 @@ fn main() {
         })
         .collect();
     let mut states = vec![state; RUNS];
-    let back = best_time(|| {
+    let rollback_time = best_time(|| {
         let mut state = states.pop().expect("one for each run");
         rollback(&mut state, &history).expect("they fit");
         state
     });
-    print_line("rollback over 1,000 messages of 5", back);
+    print_line("rollback over 1,000 messages of 5", rollback_time);
     print_line(
         "fold of 1,000 messages of 5",
         best_time(|| fold(nested.clone(), &history).expect("they fit")),
     );
 }
 
-/// Makes operations that all apply.
+/// Makes the operation with the index `at`. All of them can be applied.
 fn mixed_operation(at: usize) -> Value {
     let (group, field) = (at % 100, at / 100);
     match at % 6 {
@@ -85,14 +85,14 @@ fn mixed_operation(at: usize) -> Value {
 
 const RUNS: usize = 20;
 
-/// Returns the best time of several runs: other work on the machine only ever adds. Results are dropped
-/// outside the measured time.
+/// Returns the shortest time of several runs: other work on the machine can only lengthen a run. Results are
+/// dropped outside the measured time.
 fn best_time<T>(mut run: impl FnMut() -> T) -> Duration {
     let once = |run: &mut dyn FnMut() -> T| {
         let start = Instant::now();
-        let kept = run();
+        let result = run();
         let time = start.elapsed();
-        drop(kept);
+        drop(result);
         time
     };
     (0..RUNS).map(|_| once(&mut run)).min().unwrap_or_default()

@@ -1,9 +1,9 @@
-//! Speed of whole readings: nanoseconds a chunk and megabytes a second for each dialect, and
-//! as a lower bound a search for `<` in each chunk, measured in the same run.
-//! Their texts are those of the recorded replies (`recorded.rs`), cut as tokens come and at fixed lengths.
+//! Speed of reading whole replies: nanoseconds per chunk and megabytes per second for each dialect. The lower
+//! bound (`floor`) is a search for `<` in each chunk, measured in the same run. The texts come from the recorded
+//! replies (`recorded/`), cut into chunks like tokens and at fixed lengths.
 //!
 //! `cargo xtask bench lib` runs it; without `--bench` it reads each reply once as a smoke test. `--json`
-//! prints one object a line. `--count CASE SIZE CHUNK` reads once, for instruction counters; CHUNK is a length
+//! prints one object per line. `--count CASE SIZE CHUNK` reads once, for instruction counters; CHUNK is a length
 //! in bytes, `tokens` or `whole`. `--only CASE` measures one case.
 
 mod recorded;
@@ -55,7 +55,7 @@ const CUTS: [Cut; 4] = [Cut::Bytes(4), Cut::Tokens, Cut::Bytes(64), Cut::Whole];
 enum Cut {
     /// Chunks of this many bytes, also within a character.
     Bytes(usize),
-    /// Chunks of 1 to 12 bytes and whole characters, as tokens come.
+    /// Chunks of 1 to 12 bytes and whole characters, like tokens.
     Tokens,
     Whole,
 }
@@ -86,7 +86,8 @@ impl Cut {
     }
 }
 
-/// Iterator over chunks of 1 to 12 bytes that end at characters. Their lengths are the same in each run.
+/// Iterator over chunks of 1 to 12 bytes that end at character boundaries. Their lengths are the same in each
+/// run.
 struct TokenChunks<'r> {
     unread: &'r str,
     /// State of the random numbers (xorshift), never 0.
@@ -144,15 +145,15 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (flags, arguments): (Vec<&str>, Vec<&str>) =
         arguments.iter().map(String::as_str).partition(|argument| *argument == "--bench");
-    let each = Duration::from_millis(if flags.is_empty() { 0 } else { 150 });
+    let min_time = Duration::from_millis(if flags.is_empty() { 0 } else { 150 });
     match arguments.as_slice() {
         ["--count", case, size, chunk] => read_once(case, size, chunk),
         ["--only", case] => {
-            print_table(&measure_cases(each, available_cases().filter(|(name, ..)| name == case)))
+            print_table(&measure_cases(min_time, available_cases().filter(|(name, ..)| name == case)))
         }
         ["--cases"] => available_cases().for_each(|(name, ..)| println!("{name}")),
-        ["--json"] => measure_cases(each, available_cases()).iter().for_each(BenchRow::print_json),
-        _ => print_table(&measure_cases(each, available_cases())),
+        ["--json"] => measure_cases(min_time, available_cases()).iter().for_each(BenchRow::print_json),
+        _ => print_table(&measure_cases(min_time, available_cases())),
     }
 }
 
@@ -183,7 +184,7 @@ fn read_reply(dialect: &str, reply: &str, cut: Cut) -> usize {
     sink.0
 }
 
-/// Searches for `<`, the least that a reader of markup does.
+/// Searches for `<`: the least work that any reader of markup must do.
 fn search_floor(reply: &str, cut: Cut) -> usize {
     let mut sum = 0;
     cut.for_each_chunk(reply, |chunk| sum += memchr::memchr(b'<', black_box(chunk)).unwrap_or(1));
@@ -229,9 +230,9 @@ impl BenchRow {
     }
 }
 
-/// Measures these cases, each for a duration.
+/// Measures the cases; repeats each measurement for at least `min_time`.
 fn measure_cases(
-    each: Duration,
+    min_time: Duration,
     cases: impl Iterator<Item = (&'static str, &'static str, MakeText)>,
 ) -> Vec<BenchRow> {
     let mut rows = Vec::new();
@@ -239,8 +240,8 @@ fn measure_cases(
         for size in SIZES {
             let reply = make(size);
             for cut in CUTS {
-                let time = best_time(each, || read_reply(dialect, &reply, cut));
-                let floor = best_time(each, || search_floor(&reply, cut));
+                let time = best_time(min_time, || read_reply(dialect, &reply, cut));
+                let floor = best_time(min_time, || search_floor(&reply, cut));
                 let (bytes, chunks) = (reply.len(), cut.count_chunks(&reply));
                 rows.push(BenchRow { case, bytes, cut, chunks, time, floor });
             }
@@ -258,7 +259,7 @@ fn print_table(rows: &[BenchRow]) {
         "{:<21} {:>8} {:>8} {:>8}  {:>8}  {:>8} {:>8}  {:>8}  {:>8} {:>9}",
         "", "4 KB", "64 KB", "1 MB", "ns", "ns", "MB/s", "MB/s", "ns", "times it"
     );
-    // Three sizes, and within each the cuts in the order of `CUTS`.
+    // The rows of a case are in the order of `SIZES`, and within a size in the order of `CUTS`.
     for rows in rows.chunks(SIZES.len() * CUTS.len()) {
         let (small, middle, large) = (&rows[0], &rows[4], &rows[8]);
         let (tokens, lines, whole) = (&rows[9], &rows[10], &rows[11]);
@@ -278,14 +279,14 @@ fn print_table(rows: &[BenchRow]) {
     }
 }
 
-/// Returns the best time of several runs: other work on the machine only ever adds.
-fn best_time(each: Duration, mut run: impl FnMut() -> usize) -> Duration {
+/// Returns the shortest time of several runs: other work on the machine can only lengthen a run.
+fn best_time(min_time: Duration, mut run: impl FnMut() -> usize) -> Duration {
     let (mut least, begin) = (Duration::MAX, Instant::now());
     loop {
         let start = Instant::now();
         black_box(run());
         least = least.min(start.elapsed());
-        if begin.elapsed() >= each {
+        if begin.elapsed() >= min_time {
             return least;
         }
     }
@@ -336,7 +337,7 @@ fn jsonseq_reply(size: usize) -> String {
         format!("{}\n", serde_json::json!({"event": event, "data": data}))
     };
     let deltas = |event: &str, data: serde_json::Value, text: String| {
-        // A paragraph to a delta.
+        // One paragraph per delta.
         let lines = text.split_inclusive("\n\n").map(|text| {
             let mut data = data.clone();
             data["text"] = text.into();
@@ -399,7 +400,7 @@ fn written_calls_reply(size: usize) -> String {
     repeat_to_size(&written_call("check it"), size)
 }
 
-/// Makes a call as text with one argument of that size.
+/// Makes a call as text, with one argument of about `size` bytes.
 fn written_argument_reply(size: usize) -> String {
     written_call(&recorded::make_answer(TextKind::Mixed, size))
 }

@@ -1,4 +1,4 @@
-//! Holds a recorded reply against a contract, as a test in CI does; exits with 1 if it breaks a rule.
+//! Checks a recorded reply against a contract, as a test in CI does; exits with 1 if the reply breaks a rule.
 //!
 //! ```console
 //! $ cargo run -q -p tambour --example check -- thinkingml examples/replies/squat-depth.txt
@@ -23,6 +23,6 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             finding.line, finding.column, finding.rule, finding.code, finding.message
         );
     }
-    let broken = verdict.findings.iter().any(|finding| finding.severity == Severity::Error);
-    Ok(ExitCode::from(u8::from(broken)))
+    let has_errors = verdict.findings.iter().any(|finding| finding.severity == Severity::Error);
+    Ok(ExitCode::from(u8::from(has_errors)))
 }

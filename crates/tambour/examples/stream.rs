@@ -1,4 +1,4 @@
-//! Reads a reply from standard input as it arrives and prints its answer, the thinking dimmed before it.
+//! Reads a reply from standard input as it arrives and prints its thinking, dimmed, and its answer.
 //!
 //! ```console
 //! $ printf '<think>2 + 2</think>It is 4.' | cargo run -q -p tambour --example stream
@@ -10,7 +10,7 @@ use tambour::{Event, InputEnd, Options, Pipeline};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut stdout = io::stdout().lock();
-    let mut failed = None;
+    let mut write_error = None;
     let mut sink = |event: Event<'_>| {
         let written = match event {
             Event::PhaseStart { id, title } => writeln!(stdout, "\x1b[2m{id}. {title}"),
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Event::FinalEnd => writeln!(stdout),
             _ => Ok(()),
         };
-        failed = failed.take().or_else(|| written.and_then(|()| stdout.flush()).err());
+        write_error = write_error.take().or_else(|| written.and_then(|()| stdout.flush()).err());
     };
     let mut pipeline = Pipeline::new("auto", &Options::default())?;
     let mut input = io::stdin().lock();
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     pipeline.finish(&InputEnd::stop(), &mut sink);
-    match failed {
+    match write_error {
         Some(error) => Err(error.into()),
         None => Ok(()),
     }

@@ -9,11 +9,12 @@ use tambour::encode::jsonl;
 use tambour::event::{Event, ToolResult, ToolStart};
 use tambour::{InputEnd, Options, Pipeline};
 
-/// What the model wrote, before and after it was told the result.
+/// Reply of the model before it received the result.
 const PLAN: &str = r#"```json
 {"thought": "I need the sum.", "response_mode": "TOOL_EXECUTION", "direct_response": null,
  "tool_calls": [{"name": "add", "args": {"numbers": [2, 2]}}]}
 ```"#;
+/// Reply of the model after it received the result.
 const ANSWER: &str = r#"```json
 {"thought": "The tool says 4.", "response_mode": "GENERAL_CHAT", "direct_response": "It is 4.", "tool_calls": []}
 ```"#;
@@ -34,7 +35,7 @@ fn main() -> Result<(), tambour::Error> {
     pipeline.push(PLAN.as_bytes(), &mut sink);
     pipeline.finish(&InputEnd::stop(), &mut sink);
 
-    // Only calls of a complete, valid plan are there, with arguments that satisfy the schema.
+    // Calls are pending only if the plan is complete and valid and their arguments satisfy the schema.
     for call in pipeline.pending_calls().to_vec() {
         pipeline.insert(ToolStart { call_id: call.call_id.clone(), name: call.name }, &mut sink);
         let sum: f64 = call.args["numbers"].as_array().into_iter().flatten().filter_map(Value::as_f64).sum();

@@ -229,7 +229,7 @@ struct GeminiCounts {
     /// Tokens of tool results in the prompt, which `prompt_token_count` leaves out.
     #[serde(default)]
     tool_use_prompt_token_count: u64,
-    /// Those of `prompt_token_count` that the service had cached.
+    /// Number of the prompt tokens that the service had cached; included in `prompt_token_count`.
     #[serde(default)]
     cached_content_token_count: u64,
 }

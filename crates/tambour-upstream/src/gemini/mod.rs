@@ -231,7 +231,7 @@ fn call_part(call: &NativeCall, needs_signature: bool) -> Value {
     Value::Object(object_of(part))
 }
 
-/// Returns the id of a call if it is from the service.
+/// Returns the id of a call if the service assigned it.
 fn service_id(call: &NativeCall) -> Option<Value> {
     let has_service_id = matches!(call.extras, Some(CallExtras::Gemini { has_service_id: true, .. }));
     has_service_id.then(|| call.id.as_str().into())

@@ -96,7 +96,7 @@ fn build_body(model: Option<&str>, request: &ModelRequest) -> Result<Value, Fail
     Ok(fields.finish(Value::Object(body)))
 }
 
-/// Converts a message. `call_index` has the calls up to this message, by which a tool result finds its tool.
+/// Converts a message. `call_index` has the calls up to this message, to find the tool of a tool result.
 fn message_body(message: &Message, call_index: &CallIndex<'_>) -> Result<Value, Failure> {
     let role = if message.role == "developer" { "system" } else { message.role.as_str() };
     let (mut texts, mut images, mut calls) = (Vec::new(), Vec::new(), Vec::new());

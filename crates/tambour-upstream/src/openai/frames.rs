@@ -239,7 +239,7 @@ struct OpenAiChoice<'a> {
     finish_reason: Option<Cow<'a, str>>,
 }
 
-/// Part of a reply, or a whole one. Services differ in the names of the reasoning.
+/// Part of a reply, or a whole one. Services differ in the name of the reasoning field.
 #[derive(Default, Deserialize)]
 struct OpenAiDelta<'a> {
     #[serde(borrow, default)]

@@ -15,9 +15,9 @@ use tokio::runtime::Handle;
 use super::TelemetryConfig;
 use crate::urls::is_local_host;
 
-/// Timeout of sending a batch, and of sending the last ones at shutdown.
+/// Timeout for sending a batch, and for sending the last batches at shutdown.
 pub(super) const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of bytes read of a response of the collector.
+/// Maximum number of bytes read from a response of the collector.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 /// Creates the provider of spans that are sent to a collector.

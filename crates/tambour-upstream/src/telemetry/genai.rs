@@ -32,8 +32,7 @@ const ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 const RESULT: &str = "gen_ai.tool.call.result";
 pub(crate) const SERVER_ADDRESS: &str = "server.address";
 pub(crate) const SERVER_PORT: &str = "server.port";
-/// Maximum length in bytes of one text attribute; instead of a longer one, the span has the attribute
-/// [`OMITTED`].
+/// Maximum length in bytes of a text attribute; a longer attribute is replaced by [`OMITTED`].
 const MAX_TEXT_BYTES: usize = 256 << 10;
 /// Attribute whose value is the name of a text attribute that was too long.
 const OMITTED: &str = "tambour.content_omitted";

@@ -1,7 +1,7 @@
 //! Texts of the recorded replies of `fixtures/recorded`, joined to a size.
 //!
-//! Each reply is read in its dialect, so that the texts have no tags of it: those of phases and thoughts are
-//! reasoning, those of the answer are answers. Code is the fenced blocks of the replies as they came.
+//! Each reply is read in its dialect, so that the texts contain no tags of the dialect. Texts of phases and
+//! thoughts are reasoning, the others are answers. Code is the fenced blocks of the replies as received.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use tambour::event::Sink;
 use tambour::{Event, Finding, InputEnd, Options, Pipeline};
 
-/// Recorded replies of each dialect, one a line.
+/// Recorded replies of each dialect, one per line.
 const RECORDED: [(&str, &str); 5] = [
     ("ai_say", include_str!("../../../../fixtures/recorded/ai_say.jsonl")),
     ("aiplan", include_str!("../../../../fixtures/recorded/aiplan.jsonl")),
@@ -18,7 +18,7 @@ const RECORDED: [(&str, &str); 5] = [
     ("thinkingml", include_str!("../../../../fixtures/recorded/thinkingml.jsonl")),
 ];
 
-/// Tags that act in a dialect: a text with one of them is left out.
+/// Tags that have a meaning in a dialect; a text that contains one is left out.
 const DIALECT_TAGS: [&str; 8] =
     ["think", "phase", "final", "serp", "thought", "content", "variable_update", "tool_call"];
 
@@ -32,7 +32,7 @@ pub(crate) enum TextKind {
     Mixed,
 }
 
-/// Different texts of the recorded replies, by kind.
+/// Distinct texts of the recorded replies, by kind.
 #[derive(Default)]
 struct RecordedTexts {
     english: BTreeSet<String>,
@@ -48,19 +48,19 @@ pub(crate) fn make_answer(kind: TextKind, size: usize) -> String {
     ANSWERS.join(kind, size)
 }
 
-/// Makes reasoning of about `size` bytes. That of code is English.
+/// Makes reasoning of about `size` bytes. The reasoning that goes with code is English.
 pub(crate) fn make_reasoning(kind: TextKind, size: usize) -> String {
     REASONING.join(if kind == TextKind::Code { TextKind::English } else { kind }, size)
 }
 
 impl RecordedTexts {
-    /// Joins texts of a kind, again from the first when all are used, until they have `size` bytes.
+    /// Joins texts of a kind to `size` bytes, starting again from the first when all are used.
     fn join(&self, kind: TextKind, size: usize) -> String {
         let sources: &[&BTreeSet<String>] = match kind {
             TextKind::English => &[&self.english],
             TextKind::Chinese => &[&self.chinese],
             TextKind::Code => &[&self.code],
-            // The second Chinese part makes it half of the bytes.
+            // Chinese is listed twice, so that it makes up half of the bytes.
             TextKind::Mixed => &[&self.chinese, &self.english, &self.chinese, &self.code],
         };
         let mut parts: Vec<_> = sources.iter().map(|texts| (texts.iter().cycle(), 0)).collect();
@@ -78,7 +78,7 @@ impl RecordedTexts {
         joined
     }
 
-    /// Adds a text to those of its language, unless it has tags or both languages.
+    /// Adds a text to the texts of its language, unless it contains tags or mixes the languages.
     fn insert(&mut self, text: &str) {
         let text = text.trim();
         let has_tag = DIALECT_TAGS
@@ -87,8 +87,8 @@ impl RecordedTexts {
         if text.len() < 20 || has_tag {
             return;
         }
-        let foreign_percent = 100 * text.bytes().filter(|byte| !byte.is_ascii()).count() / text.len();
-        let texts = match foreign_percent {
+        let non_ascii_percent = 100 * text.bytes().filter(|byte| !byte.is_ascii()).count() / text.len();
+        let texts = match non_ascii_percent {
             0..5 => &mut self.english,
             50.. => &mut self.chinese,
             _ => return,
@@ -127,7 +127,7 @@ impl Sink for TextCollector {
     fn finding(&mut self, _: Finding) {}
 }
 
-/// Reads all recorded replies and collects the text that `text_of` selects of each, and all code.
+/// Reads all recorded replies and collects the text that `text_of` selects from each, and all code.
 fn read_recorded(text_of: fn(TextCollector) -> String) -> RecordedTexts {
     let mut texts = RecordedTexts::default();
     let options = Options::default();

@@ -55,7 +55,7 @@ impl Default for StreamCheckOptions {
 }
 
 impl StreamCheckOptions {
-    /// Creates options with the general ones in `options`, whose profile replaces the strict default.
+    /// Creates options from general options, whose profile replaces the strict default.
     #[must_use]
     pub fn new(options: Options) -> StreamCheckOptions {
         StreamCheckOptions { options, ..StreamCheckOptions::default() }
@@ -211,7 +211,7 @@ pub(super) struct CheckerCore {
     terminal: Option<&'static str>,
     /// Last valid id of an event.
     last_id: Option<u64>,
-    /// First event without an id, as long as no event has one.
+    /// First event without an id, until an event with an id is read.
     first_without_id: Option<Extent>,
     /// Findings in the order of detection: at most `limits.findings` of them, plus the first error.
     findings: Vec<Finding>,
@@ -310,8 +310,8 @@ impl CheckerCore {
         let options = &self.options.options;
         let limit = options.limits.findings;
         let mut finding = report.judge(options.profile);
-        // a gap in the ids is an error only in the strict profile. Without this the lenient one would
-        // make it an error too, since the checker repairs nothing.
+        // a gap in the ids is an error only in the strict profile. Without this, the lenient profile
+        // would make it an error too, since the checker repairs nothing.
         if finding.code == rules::PHASE_ID_NOT_CONSECUTIVE.code && options.profile == Profile::Lenient {
             finding.severity = Severity::Warning;
         }
@@ -407,8 +407,8 @@ impl CheckerCore {
         }
     }
 
-    /// Ends the stream at `end` and returns the findings in its order, or only the deciding one if
-    /// `first_only`.
+    /// Ends the stream at `end` and returns the findings in the order of the stream, or only the finding that
+    /// decides the verdict if `first_only`.
     fn finish(mut self, end: Extent) -> Vec<Finding> {
         let mut reports = Vec::new();
         self.order.finish(self.terminal == Some("error"), end, &mut reports);

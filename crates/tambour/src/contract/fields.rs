@@ -1,5 +1,5 @@
-//! Checks of the fields of contract events (J-002 to J-014), without changing them. The order of events does
-//! not belong here.
+//! Checks of the fields of contract events (J-002 to J-014), without changing them. The module `order`
+//! checks the order of the events.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::schema::type_name;
 use crate::span::{Extent, Place};
 
 /// Checks the contract event `name`; `data` is `None` if it could not be parsed, which is reported
-/// separately. Returns `None` for a name that is not of the contract.
+/// separately. Returns `None` if the contract has no event of that name.
 pub(super) fn check_event(
     name: &str,
     data: Option<&Map<String, Value>>,
@@ -75,7 +75,7 @@ struct ContractFields<'a> {
 
 impl<'a> ContractFields<'a> {
     /// Text of `field`: a non-empty string, for titles and summaries also not blank. Reports any other
-    /// value and returns `None`; an empty or missing one breaks `empty_rule`.
+    /// value and returns `None`; an empty or missing text breaks `empty_rule`.
     fn check_text(&mut self, field: &str, empty_rule: &'static Rule, row: &'static str) -> Option<&'a str> {
         match self.data?.get(field) {
             Some(Value::String(text)) => {
@@ -122,7 +122,7 @@ impl<'a> ContractFields<'a> {
         }
     }
 
-    /// Reports the first field that is not of the envelope.
+    /// Reports the first field that does not belong to the envelope.
     fn reject_fields(&mut self, row: &'static str) {
         let Some(data) = self.data else { return };
         if let Some(field) = data.keys().find(|key| !matches!(key.as_str(), "message_id" | "request_id")) {

@@ -2,7 +2,7 @@
 //! documents (feature `markdown`).
 //!
 //! The [`StreamChecker`] is written from the grammar of the specification, independently of the sequencer, so
-//! that each can test the other. Producing the order of events does not belong here.
+//! that each can test the other. Events are put in order by the sequencer, not here.
 
 mod check;
 #[cfg(feature = "markdown")]

@@ -132,7 +132,7 @@ impl OrderChecker {
         }
     }
 
-    /// Checks the end of the stream at `end`; `is_failed`: its terminal event was `error`.
+    /// Checks the end of the stream at `end`. `is_failed` is true if the terminal event was `error`.
     pub(super) fn finish(&mut self, is_failed: bool, end: Extent, out: &mut Vec<FindingReport>) {
         if !self.has_events() && is_failed {
             return; // failed before its first contract event.
@@ -317,7 +317,7 @@ impl OrderChecker {
         if is_after_final {
             out.push(misplaced_queries(at, "serp_queries after final_end"));
         }
-        // Only the first of several in a row is reported if it is misplaced.
+        // Of several `serp_queries` in a row, only the first can be reported as followed by another event.
         self.queries = match self.queries {
             QueriesStage::Open(first) => QueriesStage::Open(first),
             QueriesStage::Absent | QueriesStage::Past if is_after_final => QueriesStage::Past,

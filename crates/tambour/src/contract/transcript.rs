@@ -17,7 +17,7 @@ pub(super) struct TranscriptReader {
     limit: usize,
     /// Form, decided by the first non-blank line unless the caller chose one.
     form: Option<TranscriptForm>,
-    /// True before the first line.
+    /// True until the first line is read.
     is_first_line: bool,
     sse_event: SseEventLines,
     array: EventArray,
@@ -190,7 +190,7 @@ struct EventArray {
     bytes: Vec<u8>,
     /// Start of each line: offset in `bytes`, and place in the transcript.
     lines: Vec<(usize, Place)>,
-    /// True if a line or the array exceeds the limit; the bytes after it are not kept.
+    /// True if a line or the array exceeds the limit; later bytes are not kept.
     is_overlong: bool,
 }
 
@@ -201,7 +201,7 @@ impl EventArray {
         let array_offset = self.lines.first().map_or(place.offset, |(_, first)| first.offset);
         let at = place.offset - array_offset;
         self.is_overlong |= line.is_overlong || at + line.bytes.len() >= limit;
-        // The first line is kept in any case: it has the place of the report.
+        // The first line is kept in any case: the report of the limit is placed there.
         if self.is_overlong && !self.lines.is_empty() {
             return;
         }
