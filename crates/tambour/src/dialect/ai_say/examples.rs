@@ -1,5 +1,5 @@
-//! Detection of answers that are quoted, in a code span or in the middle of a sentence: examples, which never
-//! end the dialogue's current action.
+//! Detection of examples: answers that are quoted, in a code span or in the middle of a sentence. An example
+//! never ends the dialogue's current action.
 
 /// State of the text outside objects that decides whether an object is an example.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,11 +31,11 @@ struct ExampleSuspect {
 const SENTENCE_ENDS: &[char] =
     &[':', '：', '.', '。', '!', '！', '?', '？', '…', '`', '~', '}', ']', '*', '>', '|'];
 
-/// Least number of backticks that begin a fence at the start of a line.
+/// Minimum number of backticks that begin a fence at the start of a line.
 const FENCE_LEN: usize = 3;
 
 impl ExampleDetector {
-    /// Reads text outside objects. Returns true if it makes the answer before it an example.
+    /// Reads text outside objects. Returns true if the text makes the preceding answer an example.
     pub(super) fn push(&mut self, text: &str) -> bool {
         let mut is_example = false;
         for c in text.chars() {
@@ -44,7 +44,7 @@ impl ExampleDetector {
         is_example
     }
 
-    /// Reads a character. Returns true if it makes the answer before it an example.
+    /// Reads a character. Returns true if the character makes the preceding answer an example.
     fn push_char(&mut self, c: char) -> bool {
         if c == '`' {
             if self.backtick_run == 0 {
@@ -69,7 +69,7 @@ impl ExampleDetector {
             if let Some(suspect) = &mut self.last_suspect
                 && std::mem::take(&mut suspect.is_in_sentence)
             {
-                // A sentence that the answer is part of continues.
+                // The sentence around the answer continues.
                 is_example |= c.is_alphanumeric() || matches!(c, ',' | '，' | ';' | '；');
             }
             self.first_char.get_or_insert(c);
@@ -113,7 +113,7 @@ impl ExampleDetector {
         is_quoted
     }
 
-    /// Discards the last object, which was not an answer: later text judges the one before it.
+    /// Discards the last object, which was not an answer: later text judges the object before it.
     pub(super) fn discard_object(&mut self) {
         self.last_suspect = self.previous_suspect.take();
     }

@@ -16,7 +16,7 @@ pub(super) struct FieldExtents {
     string_extent: Option<Extent>,
     /// Names of fields of the answer that are nested in its assessment.
     lifted_fields: Vec<&'static str>,
-    /// Byte ranges of members that findings on duplicate keys say are left out.
+    /// Byte ranges of members that findings on duplicate keys already report as left out.
     duplicate_ranges: Vec<(usize, usize)>,
 }
 
@@ -35,11 +35,11 @@ impl FieldExtents {
         }
     }
 
-    /// Records that findings on these duplicates say which of their two values is left out: the second one
-    /// for keys whose offset is in `kept_offsets`, else the first one.
-    pub(super) fn add_duplicates(&mut self, duplicates: &[DuplicateKey], kept_offsets: &[usize]) {
+    /// Records the members that findings on these duplicates report as left out: the second member with a key
+    /// if its offset is in `late_offsets`, else the first.
+    pub(super) fn add_duplicates(&mut self, duplicates: &[DuplicateKey], late_offsets: &[usize]) {
         let dropped_extent = |duplicate: &DuplicateKey| {
-            let is_first_kept = kept_offsets.contains(&duplicate.second.place.offset);
+            let is_first_kept = late_offsets.contains(&duplicate.second.place.offset);
             let dropped = if is_first_kept { duplicate.second } else { duplicate.first };
             (dropped.place.offset, dropped.end)
         };

@@ -1,5 +1,5 @@
-//! Unopened closing marks of reasoning after a complete answer: decides whether a mark ends reasoning, so
-//! that the answer was part of it, or the text only mentions the mark.
+//! Unopened closing marks of reasoning after a complete answer. Decides whether a mark ends reasoning, which
+//! then contains the answer, or is only mentioned in the text.
 //!
 //! Models that end reasoning write the mark at the end of a line or of a sentence. In the middle of a
 //! sentence or in quotes it is a mention. An answer before a mark that ends reasoning is a draft if another

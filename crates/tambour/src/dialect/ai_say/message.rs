@@ -256,7 +256,7 @@ impl AnswerMessage {
                     let len_before = self.held_start.len() - c.len_utf8();
                     let is_after_blank = self.held_start[..len_before].ends_with(char::is_whitespace);
                     // White space after a complete placeholder is not in `trimmed_start`: another word shows
-                    // that it was none.
+                    // that the text is not a placeholder.
                     let begins_word = is_after_blank
                         && !self.trimmed_start.is_empty()
                         && !self.trimmed_start.ends_with(' ');
@@ -291,7 +291,7 @@ impl AnswerMessage {
         }
     }
 
-    /// Emits the held-back beginning of the current string as that of the message.
+    /// Emits the held-back beginning of the current string as the beginning of the message.
     fn send_held(&mut self, out: &mut dyn IntentSink) {
         self.sent_key = Some((self.key_place, MessageKeyKind::RoleOrResponse));
         for held_text in [&mut self.held_start, &mut self.current_text] {
@@ -374,7 +374,7 @@ impl AnswerMessage {
             if self.is_speaker_key && is_same_speaker && text.len() <= MAX_SPEAKER_NAME {
                 self.speaker.get_or_insert((text, self.key_place));
             } else if self.is_speaker_key && self.current_list.is_some() && self.speaker.is_some() {
-                // Different speakers make it a conversation, which has no single message.
+                // Different speakers make the list a conversation, which has no single message.
                 self.has_several = true;
                 self.mark_lost(self.key_place);
             } else if self.continues_other()

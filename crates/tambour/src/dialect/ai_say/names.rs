@@ -111,7 +111,7 @@ const ASSESSMENT_WORDS: &[&str] =
     &["assess", "evaluat", "understand", "exit", "评估", "评价", "理解", "退出", "疑问"];
 
 /// Returns true if the key is a name of the message: one of the aliases, with or without a prefix or suffix,
-/// or a misspelled common one.
+/// or a misspelling of a common name.
 pub(super) fn is_message_key(key: &str) -> bool {
     if RESPONSE_ALIASES.contains(&key) {
         return true;
@@ -147,7 +147,7 @@ pub(super) fn is_assessment_key(key: &str) -> bool {
 /// neighbour, or two such errors in a long name. The first letter must be right.
 fn is_misspelled(word: &str, name: &str) -> bool {
     let max_distance = if name.len() < LONG_NAME { 1 } else { 2 };
-    // The beginning of a name, such as `assess`, is another word and no misspelling.
+    // The beginning of a name, such as `assess`, is a different word, not a misspelling.
     !name.starts_with(word)
         && word.len().abs_diff(name.len()) <= max_distance
         && word.starts_with(&name[..1])

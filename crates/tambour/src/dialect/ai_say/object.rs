@@ -35,7 +35,7 @@ pub(super) struct AnswerObject {
     pub(super) is_message_key: bool,
     /// Place of the last key that is `response` or in it.
     pub(super) key_place: Place,
-    /// The role key of the first text in `response` that is under one; empty if none was read yet.
+    /// Key of the first text in `response` under a role key; empty until such a text is read.
     pub(super) first_role: String,
     /// Set if the current string is text of `response`.
     pub(super) is_response_text: bool,
@@ -159,7 +159,7 @@ impl AnswerObject {
         self.depth += 1;
     }
 
-    /// Handles a closing bracket, after `depth` was lowered, and ends the object if it is the object's own.
+    /// Handles a closing bracket, after `depth` was lowered, and ends the object if the bracket is its own.
     pub(super) fn close_bracket(&mut self) {
         if self.depth == self.base_depth + 1 {
             // This bracket closes the assessment after all.

@@ -54,7 +54,7 @@ pub(super) struct AiSayReader {
     /// Text after the answer, which becomes an aside if a closing mark shows that it was reasoning. Kept only
     /// while nothing but text follows the answer.
     pub(super) text_after: KeptText,
-    /// Text right before a mark after the answer.
+    /// Text directly before the next closing mark after the answer.
     pub(super) mark_context: MarkContext,
     /// A mark after the answer that is undecided until more text follows.
     pending_mark: Option<PendingMark>,
@@ -308,7 +308,7 @@ impl AiSayReader {
         true
     }
 
-    /// Passes text to an undecided mark. Returns true if it used up the event.
+    /// Passes text to an undecided mark. Returns true if the mark consumed the event.
     fn push_to_mark(
         &mut self,
         event: &JsonEvent<'_>,
@@ -353,14 +353,14 @@ impl AiSayReader {
     /// Handles the start or end of a thought outside the objects.
     fn handle_thought_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
         match event {
-            // The mark was held by this event; its meaning is not known yet.
+            // This event is a mark that was held; its meaning is not known yet.
             _ if self.pending_mark.is_some() => {}
             JsonEvent::ThoughtStart(mark) => self.prose_extents.end_prose(mark.place.offset),
             JsonEvent::ThoughtEnd(mark, closing) => {
                 if *closing == ThoughtClosing::Unopened {
                     self.prose_extents.end_line();
-                    // After an emitted message the mark is dropped, unless another answer follows:
-                    // then it ended a draft.
+                    // After an emitted message the mark is dropped, unless another answer follows: then
+                    // the mark ended a draft.
                     if let Some(answer) = &mut self.answer {
                         answer.is_thought |= !self.message.is_sent();
                         answer.is_doubtful = true;

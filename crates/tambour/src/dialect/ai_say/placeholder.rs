@@ -25,8 +25,9 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     placeholders().any(|(start, end)| text.strip_prefix(start) == Some(end))
 }
 
-/// Returns true if the text is empty or short JSON without a number or a text other than placeholders:
-/// `null`, `true`, `""`, `[]`, `{}` and nested combinations. A code fence around it does not count.
+/// Returns true if the text is empty, or short JSON that contains no number and no text other than
+/// placeholders: `null`, `true`, `""`, `[]`, `{}` and nested combinations. A code fence around the text is
+/// ignored.
 pub(super) fn is_hollow(text: &str) -> bool {
     fn is_hollow_value(value: &Value) -> bool {
         match value {

@@ -1,5 +1,5 @@
-//! Format instructions for a system prompt. The example comes first, because small models follow it better
-//! than rules; it has no placeholders, because they copy them.
+//! Format instructions for a system prompt. The example comes first, because small models follow an example
+//! better than rules; it has no placeholders, because small models copy them.
 
 use std::borrow::Cow;
 

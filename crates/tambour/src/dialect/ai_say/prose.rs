@@ -110,7 +110,7 @@ const MAX_EXTENTS: usize = 64;
 const MAX_MARK_LINE: usize = 64;
 
 impl ProseExtents {
-    /// Sets the place of the next text, after something else.
+    /// Sets the place of the next text, after input that is not prose.
     pub(super) fn start_at(&mut self, place: Place) {
         self.lines.move_to(place);
     }
@@ -132,7 +132,8 @@ impl ProseExtents {
         self.lines.skip(text);
     }
 
-    /// Ends the line, also where an object begins or the input ends, and records it as prose if it is.
+    /// Ends the line, also where an object begins or the input ends. Records the line as prose unless it is blank
+    /// or a fence mark.
     pub(super) fn end_line(&mut self) {
         let line = self.lines.take_line();
         // A line longer than any fence mark is prose.
@@ -165,7 +166,7 @@ impl ProseExtents {
     }
 }
 
-/// Returns true for a blank line, or a fence mark with no language or that of JSON.
+/// Returns true for a blank line, and for a fence mark without a language or with the language JSON.
 pub(super) fn is_blank_or_fence(line: &str) -> bool {
     let is_json = |language: &str| fence::is_json(language) && !language.contains(char::is_whitespace);
     line.is_empty()

@@ -22,7 +22,7 @@ pub(super) struct ResponseMembers<'a> {
 }
 
 impl ResponseMembers<'_> {
-    /// Reports the members of the response, which has this name and value, that are not the message.
+    /// Reports the members that are not the message, of the response with this name and value.
     pub(super) fn report(&self, name: &str, value: &Value, reports: &mut Vec<FindingReport>) {
         let responses: Vec<&MemberPlace> = self
             .places
@@ -73,7 +73,7 @@ impl ResponseMembers<'_> {
             return;
         }
         let outermost = self.places.members_within(response).find(|member| member.contains(at.offset));
-        // A role key nested in another key does not count as one.
+        // A role key nested in another key does not count as a role key.
         let is_outermost =
             |key: &&MemberPlace| outermost.is_none_or(|member| member.extent.place == key.extent.place);
         let sent_member = sent_member.filter(is_outermost);
@@ -96,8 +96,8 @@ impl ResponseMembers<'_> {
         reports.push(FindingReport::new(rules::ROLE_KEY_UNEXPECTED, start, end, message).with_repair(repair));
     }
 
-    /// Reports each member of the response that neither is nor contains the message, nor is part of a
-    /// reported one.
+    /// Reports each member of the response that is not the message, does not contain it and is not inside a
+    /// reported member.
     fn report_members(&self, response: &MemberPlace, value: &Value, reports: &mut Vec<FindingReport>) {
         // Offset after the last member that was handled with everything in it.
         let mut covered_end = 0;

@@ -180,7 +180,8 @@ pub(super) struct ValuePlace<'a> {
 }
 
 impl<'a> ValuePlace<'a> {
-    /// Creates a place for a value and everything in it, of which only the place of its key is known.
+    /// Creates the place of a value of which only the place of the key is known. Everything in the value gets that
+    /// place too.
     pub(super) fn new(key_place: Place) -> ValuePlace<'a> {
         ValuePlace { key_place, member: None }
     }

@@ -55,7 +55,7 @@ impl AiSayReader {
             value = self.unwrap_answer(value, &mut places, out);
         }
         if !self.object.is_recognized || self.object.is_late {
-            // An object that is not an answer, or a second one, is used as prose at most.
+            // An object that is not an answer may still be used as prose; a second answer is not used.
             self.examples.discard_object();
             if !std::mem::take(&mut self.object).is_recognized {
                 self.prose_extents.mark_prose(at);
@@ -116,8 +116,8 @@ impl AiSayReader {
         self.keep_answer(answer, out);
     }
 
-    /// Reports an answer that is an item of an array, and the other items, given their numbers before and
-    /// after it.
+    /// Reports an answer that is an item of an array, and the other items, given the number of items before
+    /// and after the answer.
     fn report_array(
         &self,
         (count_before, count_after): (usize, usize),
@@ -197,7 +197,7 @@ impl AiSayReader {
         let message = "the answer is inside another object";
         let report = FindingReport::new(rules::ANSWER_WRAPPED, at, extents.wrapper_key_end(), message);
         out.report(report.with_repair("left out: only the answer inside it is read"));
-        // A response nested in an unclosed assessment still is the response.
+        // A response nested in an unclosed assessment is still the response.
         let lifted_response = || inner.get("assessment").and_then(|assessment| assessment.get("response"));
         let (response, path) = match inner.get("response") {
             Some(response) => (Some(response), ["response"].as_slice()),
@@ -401,7 +401,7 @@ impl AiSayReader {
 }
 
 /// Returns true if a truncated object could still have become an answer: at most the start of one key was
-/// read, which has the value null then.
+/// read. Such a key has the value null.
 fn may_become_answer(object: &Map<String, Value>) -> bool {
     let is_name_prefix = |key: &String| ANSWER_FIELDS.iter().any(|name| name.starts_with(key.as_str()));
     object.len() < 2 && object.iter().all(|(key, value)| is_name_prefix(key) && value.is_null())
