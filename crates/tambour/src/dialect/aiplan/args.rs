@@ -17,7 +17,7 @@ pub(super) fn is_args_name(key: &str) -> bool {
 }
 
 /// Moves the name and arguments of a call to their proper keys if they are under other names, the proper keys
-/// are absent and no other key could be meant as well. Returns a description of the change.
+/// are absent and the other names are not ambiguous. Returns a description of the change.
 pub(super) fn rename_args(call: &mut Map<String, Value>) -> Option<String> {
     if call.contains_key("args") {
         return None;
@@ -86,7 +86,7 @@ pub(super) enum DecodedArgs {
 }
 
 /// Reads arguments written as a string. `budget` holds the number of bytes and the number of values that such
-/// strings of the plan may still use (`limits.value`, `limits.items`); it is reduced by those of this string.
+/// strings of the plan may still use (`limits.value`, `limits.items`); it is reduced by the size of this string.
 pub(super) fn decode_args(text: &str, limits: &Limits, budget: &mut (usize, usize)) -> DecodedArgs {
     let mut sink = ArgsSink {
         builder: ValueBuilder::with_limits(budget.0, budget.1),

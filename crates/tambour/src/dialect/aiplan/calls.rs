@@ -211,8 +211,8 @@ impl PlanCheck<'_> {
         mismatches.is_empty()
     }
 
-    /// Handles a call without arguments, which is valid for a tool that needs none (P-031). Returns true if
-    /// the call is valid, and gives it empty arguments then.
+    /// Handles a call without arguments, which is valid for a tool that needs none (P-031). If the call is
+    /// valid, gives it empty arguments and returns true.
     fn default_args(
         &mut self,
         fields: &mut Map<String, Value>,

@@ -17,8 +17,8 @@ use crate::tool::MAX_REPLY_CHECK_STEPS;
 /// Fields that every plan has.
 pub(super) const PLAN_FIELDS: [&str; 4] = ["thought", "response_mode", "direct_response", "tool_calls"];
 
-/// Number of plan fields from which an object that is nested in another value, or follows prose, counts as a
-/// plan.
+/// Minimum number of plan fields for an object to count as a plan if it is nested in another value or follows
+/// prose.
 pub(super) const MIN_NESTED_FIELDS: usize = 2;
 
 /// Maximum number of faults of one kind that are reported in full: mismatches of one call's arguments,
@@ -32,7 +32,8 @@ pub(super) struct PlanPlaces {
     pub(super) start: Place,
     /// Offset after the object; while the object is being read, the offset of its last key.
     pub(super) end: usize,
-    /// Members of the object, each from its key to the next one. A duplicate field has its last place.
+    /// Members of the object, each from its key to the next key. A duplicate field has the place of its last
+    /// occurrence.
     members: Vec<(String, Extent)>,
     /// Extent of the members whose places are not recorded.
     extra_members: Option<Extent>,
@@ -262,8 +263,8 @@ impl PlanCheck<'_> {
         self.reports.push(report);
     }
 
-    /// Returns true if a field is present, else reports it. `null` counts only where it has a meaning
-    /// (P-002).
+    /// Returns true if a field is present, else reports it. `null` counts as present only where it has a
+    /// meaning (P-002).
     pub(super) fn require_field(&mut self, name: &'static str) -> bool {
         let is_present = self
             .fields

@@ -114,10 +114,10 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
     checked_plan
 }
 
-/// Returns true if one of `extents`, the parts of a plan that is not used, is not covered by findings on
+/// Returns true if one of `extents`, the parts of a plan that is not used, is not covered by findings about
 /// losses.
 fn has_unreported(mut extents: Vec<Extent>, reports: &[FindingReport]) -> bool {
-    // A finding is on a loss if it has no repair, or a repair that says `left out`.
+    // A finding is about a loss if it has no repair, or a repair that says `left out`.
     let is_loss =
         |report: &&FindingReport| report.repair.as_ref().is_none_or(|repair| repair.contains("left out"));
     let losses = reports.iter().filter(is_loss).map(|report| (report.place.offset, report.end));
@@ -167,7 +167,7 @@ fn unwrap_plan(value: Value) -> (Value, Option<PlanWrapper>) {
     }
 }
 
-/// Returns true if a plan is under a wrapper key.
+/// Returns true if the key is a wrapper key and the value a plan.
 fn is_wrapper(key: &str, value: &Value) -> bool {
     WRAPPER_KEYS.iter().any(|name| name.eq_ignore_ascii_case(key.trim())) && is_plan(value)
 }

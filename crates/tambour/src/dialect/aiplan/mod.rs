@@ -174,7 +174,7 @@ impl AiPlanDialect {
         self.fall_back("plan_missing", out);
     }
 
-    /// Ends a reply with neither a plan nor prose: it has only thoughts, nothing, or the beginning of an
+    /// Ends a reply with neither a plan nor prose: it is empty, or has only thoughts or the beginning of an
     /// object.
     fn report_no_plan(&mut self, is_truncated: bool, out: &mut dyn IntentSink) {
         let Extent { place: at, end } = self.reader.extent();

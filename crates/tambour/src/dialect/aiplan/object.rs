@@ -27,7 +27,7 @@ pub(super) struct PlanObject {
     pub(super) has_rounded: bool,
     /// Set once it looks like a plan: it has `min_fields` fields of plans, or an object in it has several.
     pub(super) is_likely: bool,
-    /// Least number of plan fields by which it looks like a plan; more than one after prose.
+    /// Minimum number of plan fields for it to look like a plan; more than one after prose.
     min_fields: usize,
     /// The thought, held back until the object looks like a plan.
     held_thought: String,
@@ -43,7 +43,7 @@ pub(super) struct PlanObject {
     pub(super) held_answer: String,
     /// Part of the answer that was emitted.
     pub(super) answer: PlanAnswer,
-    /// Set once the object exceeds the limits, so that it is no plan.
+    /// Set once the object exceeds the limits, so that it is not a plan.
     pub(super) is_too_large: bool,
 }
 
@@ -161,7 +161,7 @@ impl PlanObject {
                 self.current_string = match tracker.current_key() {
                     Some("thought") => {
                         if *has_thought && !*has_answer {
-                            // A reply has one phase, even if its first plan turns out to be none.
+                            // A reply has one phase, even if its first object turns out not to be a plan.
                             out.emit_intent(Intent::PhaseText("\n\n"));
                         }
                         PlanString::Thought
@@ -198,8 +198,8 @@ impl PlanObject {
         }
     }
 
-    /// Handles a key of the object itself. If the key is a duplicate, the earlier mode or the earlier answer,
-    /// unless it was emitted, is dropped.
+    /// Handles a key of the object itself. If the key repeats the mode or the answer, the earlier value is
+    /// dropped, unless it is an answer that was emitted.
     fn push_top_key(&mut self, text: &str, place: Place) {
         self.places.push_key(text, place);
         match text {
@@ -210,7 +210,7 @@ impl PlanObject {
         }
     }
 
-    /// Returns true if the value contains a likely plan, but is no plan itself.
+    /// Returns true if the value contains a likely plan, but is not a plan itself.
     pub(super) fn is_wrapped(&self) -> bool {
         self.is_likely && self.places.field_count() == 0
     }
@@ -263,7 +263,7 @@ impl PlanObject {
         self.held_answer.push_str(text);
     }
 
-    /// Marks the object as too large: it is no plan, and a held-back answer is dropped.
+    /// Marks the object as too large: it is not a plan, and a held-back answer is dropped.
     pub(super) fn mark_too_large(&mut self) {
         if !std::mem::replace(&mut self.is_too_large, true) {
             self.held_answer = String::new();
@@ -283,8 +283,8 @@ impl PlanObject {
         }
     }
 
-    /// Emits the buffered answer, if the mode allows it and the thought has been read, or more than
-    /// `limits.hold` of the answer waits for the thought.
+    /// Emits the buffered answer if the mode allows it, once the thought has been read or more than
+    /// `limits.hold` bytes of the answer are waiting for the thought.
     pub(super) fn emit_answer(&mut self, options: &Options, has_answer: &mut bool, out: &mut dyn IntentSink) {
         let must_wait = !self.has_thought && self.held_answer.len() <= options.limits.hold;
         if !self.allows_answer || must_wait || self.held_answer.is_empty() {

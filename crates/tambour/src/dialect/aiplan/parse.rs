@@ -215,7 +215,7 @@ impl PlanReader {
             _ => {}
         }
         let Some(object) = &mut self.object else { return };
-        // Once an object is the plan, nothing of later ones is used.
+        // Once an object is the plan, later objects are not used.
         if self.chosen_plan.is_none() {
             let built_value = self.builder.push_event(event);
             if self.builder.is_over_limit() {
@@ -343,7 +343,7 @@ impl PlanReader {
         }
         object.has_thought = true;
         object.hold_converted_answer(&checked_plan);
-        // Only a valid plan may answer now. If this object is none, a later one may be.
+        // Only a valid plan may answer now. If this object is not one, a later object may be.
         if checked_plan.is_valid {
             object.allows_answer = true;
         }

@@ -33,7 +33,7 @@ struct PromptTexts {
     example: &'static str,
     /// Heading of a second example, which calls a tool, and its thought; `{tool}` is replaced by the tool's
     /// name.
-    second: &'static str,
+    second_heading: &'static str,
     second_thought: &'static str,
     /// Heading of the list of modes.
     modes: &'static str,
@@ -42,7 +42,7 @@ struct PromptTexts {
     no_tools: &'static str,
     /// First rules of the format, with their heading.
     rules: &'static str,
-    /// Rule that is used if each mode either calls or answers.
+    /// Rule that is used if each mode either calls tools or answers.
     plain_modes: &'static str,
     /// Parts of a rule for each mode, used otherwise.
     forms: ModeRuleTexts,
@@ -56,14 +56,14 @@ struct ModeRuleTexts {
     colon: &'static str,
     comma: &'static str,
     end: &'static str,
-    /// Requirement on `direct_response`, in the order `null`, text, either with calls, either with an
-    /// additional field.
+    /// Requirements on `direct_response`: `null`; a text; a text, or `null` if there are calls; a text, or
+    /// `null` because there is an additional field.
     null: &'static str,
     text: &'static str,
     text_or_calls: &'static str,
     text_or_field: &'static str,
-    /// Requirement on `tool_calls`, in the order some, none, read-only; `{tools}` is replaced by the tool
-    /// names.
+    /// Requirements on `tool_calls`: at least one call; none; only calls of the read-only tools, whose names
+    /// replace `{tools}`.
     some_calls: &'static str,
     no_calls: &'static str,
     read_only: &'static str,
@@ -75,7 +75,7 @@ struct ModeRuleTexts {
 fn write_rules(texts: &PromptTexts, options: &Options) -> String {
     let mut text = String::new();
     if let Some(example) = call_example(texts, options) {
-        text.push_str(texts.second);
+        text.push_str(texts.second_heading);
         write_fenced(&mut text, &example);
     }
     text.push_str(texts.modes);
@@ -96,8 +96,8 @@ fn write_rules(texts: &PromptTexts, options: &Options) -> String {
     text
 }
 
-/// Describes the requirements of each mode on the other fields: with one rule if each mode either calls or
-/// answers, else with one line per mode.
+/// Describes the requirements of each mode on the other fields: with one rule if each mode either calls
+/// tools or answers, else with one line per mode.
 fn write_mode_rules(texts: &PromptTexts, options: &Options) -> String {
     let modes = plan_modes(options::plan_variant(options));
     let is_plain = |mode: &PlanMode| {
@@ -181,7 +181,7 @@ Example reply:
 }
 ```
 "#,
-    second: "\nAnother one, for a request that needs a tool:\n",
+    second_heading: "\nAnother one, for a request that needs a tool:\n",
     second_thought: "The request needs real work, and {tool} does it. Next step: call it with what the user said.",
     modes: "\nModes:\n",
     tools: "\nTools, with their arguments (`?` marks those that may be left out):\n",
@@ -236,7 +236,7 @@ const ZH: PromptTexts = PromptTexts {
 }
 ```
 "#,
-    second: "\n再举一例，请求需要用到工具：\n",
+    second_heading: "\n再举一例，请求需要用到工具：\n",
     second_thought: "请求需要实际操作，由 {tool} 完成。下一步：带上用户所说的内容调用它。",
     modes: "\n模式：\n",
     tools: "\n可用的工具及其参数（带 `?` 的可以省略）：\n",

@@ -36,7 +36,7 @@ pub(super) struct PlanSurroundings {
     thought_plans: Option<Extent>,
     /// Prose state of the text so far, without values.
     prose: ProseTracker,
-    /// Set by text in the open fence, which makes its other content code.
+    /// Set once the open fence contains text, so that values after the text count as code.
     is_code: bool,
     /// Set if the current line in the open fence begins with `/` or `#`, so that it is a comment.
     is_comment_line: bool,
@@ -134,7 +134,7 @@ pub(super) struct PlanContext {
 }
 
 impl PlanContext {
-    /// Returns the start of the value; that of its fence's language, if the language is not `json`.
+    /// Returns the start of the value, or of its fence's language if the language is not `json`.
     pub(super) fn start(&self) -> Place {
         let extent = self.language_extent;
         // The extent of a language followed by more text is longer than the language.
@@ -157,7 +157,7 @@ impl PlanSurroundings {
         }
     }
 
-    /// Records a draft at the beginning of the reply, which starts at `draft_start` and ends here.
+    /// Records a draft at the beginning of the reply, from `draft_start` to the current place.
     pub(super) fn begin_with_draft(&mut self, draft_start: Place) {
         self.draft_extent = Some(Extent { place: draft_start, end: self.place.offset });
     }
@@ -174,7 +174,7 @@ impl PlanSurroundings {
     }
 
     /// Restarts the language of the fence that is being opened at `place`, because a thought precedes that
-    /// place: text before it is no language.
+    /// place: text before the thought is not a language.
     fn restart_language(&mut self, place: Place) {
         if self.language.stage != FenceStage::Language {
             return;
@@ -234,7 +234,7 @@ impl PlanSurroundings {
     pub(super) fn push_text(&mut self, text: &str) {
         self.prose.push_text(text);
         self.track_context(text);
-        // Index in `text` up to which `place` has been advanced; it is advanced only where it is needed.
+        // Index in `text` up to which `place` has been advanced, which happens only where the place is needed.
         let mut counted_end = 0;
         for (at, c) in text.char_indices() {
             if c == '`' || (c == '~' && (self.is_line_start || self.fence_run.0 == '~')) {

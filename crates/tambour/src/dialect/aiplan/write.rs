@@ -57,8 +57,8 @@ fn fallback_plan(fallback: &Value, events: &[Event<'_>], variant: PlanVariant) -
     plan
 }
 
-/// Builds a plan for a reply without one, as from another dialect: it answers and calls nothing. Each title
-/// is a line of the thought, before the text of its phase.
+/// Builds a plan for a reply without one, such as a reply of another dialect. The plan answers and calls
+/// nothing. Each title is a line of the thought, before the text of its phase.
 fn answer_plan(events: &[Event<'_>], variant: PlanVariant) -> Value {
     let (mut thought, mut answer) = (String::new(), String::new());
     let mut is_after_title = false;
