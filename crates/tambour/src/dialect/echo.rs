@@ -192,7 +192,7 @@ impl HeldOutput {
         self.is_refusing && self.examples.iter().any(EchoExample::may_be_repeated)
     }
 
-    /// Holds back an output, in order, until the reply is decided.
+    /// Appends an output to the queue until it is known whether the reply is refused.
     fn hold(&mut self, item: HeldItem, out: &mut dyn IntentSink) {
         match (self.queue.last_mut(), item) {
             (Some(HeldItem::Text(last_kind, last_text)), HeldItem::Text(kind, text))

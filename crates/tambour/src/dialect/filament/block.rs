@@ -24,7 +24,7 @@ impl BlockContext {
     }
 
     /// Returns the text of a `details` element, which clients show folded, with only the allowed inline HTML.
-    /// The text begins at `at`. Other markup in it is reported, but is no error (F-235).
+    /// The text begins at `at`. Other markup in it is reported, but is not an error (F-235).
     pub(super) fn sanitize_folded(&self, text: &str, at: Place, out: &mut dyn IntentSink) -> String {
         let mut result = String::with_capacity(text.len());
         let mut sanitizer = HtmlSanitizer::new(self.dialect_options.html_mode, &self.options.limits);
@@ -47,7 +47,7 @@ pub(super) struct FilamentBlock {
     pub(super) element: KnownElement,
     /// Name as written.
     pub(super) name: String,
-    /// Attributes of the tag, with names in lower case and decoded values; of equal names the first.
+    /// Attributes of the tag, with names in lower case and decoded values; without repeated names.
     pub(super) attributes: Vec<(String, String)>,
     /// Set if the tag has two different `name` attributes.
     pub(super) has_two_names: bool,
@@ -90,8 +90,8 @@ impl FilamentBlock {
     }
 
     /// Appends white space in place of a removed tag, so that later text keeps its offset. Each character
-    /// becomes one of the same length, but one of four bytes becomes four spaces, since no white space is
-    /// that long.
+    /// becomes a blank of as many bytes; a character of four bytes becomes four spaces, since no blank is that
+    /// long.
     pub(super) fn append_gap(&mut self, tag: &str) {
         let start = self.body.len();
         self.body.extend(tag.chars().map(|c| match (c, c.len_utf8()) {
@@ -105,7 +105,7 @@ impl FilamentBlock {
     }
 
     /// Returns the block with letters instead of white space in place of removed tags; `None` if no tag was
-    /// removed. A value that reads differently with the letters may have had a tag as text.
+    /// removed. A value that reads differently with the letters may have contained the tag as text.
     pub(super) fn with_gap_text(&self) -> Option<FilamentBlock> {
         let gap_letters = |gap: &Range<usize>| {
             self.body[gap.clone()].chars().map(|c| match c.len_utf8() {

@@ -101,7 +101,7 @@ fn leading_comments_len(text: &str) -> usize {
         let is_separate = is_line_start || text[..at].ends_with(is_space);
         let len = match rest.as_bytes() {
             [b'/', b'*', ..] => len_to("*/"),
-            // Inside a word, as in `https://`, it begins no comment.
+            // Inside a word, as in `https://`, the slashes do not begin a comment.
             [b'/', b'/', ..] if is_separate => line_len(),
             [b'#', ..] | [b'-', b'-', ..] if is_line_start => line_len(),
             [b'<', b'!', b'-', b'-', ..] => comment_len(&rest[4..]).map_or(rest.len(), |len| len + 4),
@@ -130,7 +130,7 @@ pub(super) fn is_json(text: &str, limits: &Limits) -> bool {
         && (found.doubts.is_empty() || trimmed.contains(['"', '“', '”']))
 }
 
-/// Moves a report, whose places count from `base`, to its place in the reply.
+/// Moves a report to its place in the reply; its own places count from `base`.
 pub(super) fn move_report(mut report: FindingReport, base: Place) -> FindingReport {
     let len = report.end.saturating_sub(report.place.offset);
     report.place = report.place.rebase(base);
@@ -144,7 +144,7 @@ pub(super) fn move_report(mut report: FindingReport, base: Place) -> FindingRepo
 pub(super) struct BlockElement<'a> {
     /// Name in lower case.
     pub(super) name: String,
-    /// Attributes of the tag, with names in lower case and decoded values; of equal names the first.
+    /// Attributes of the tag, with names in lower case and decoded values; without repeated names.
     pub(super) attributes: Vec<(String, String)>,
     /// Text between the tags.
     pub(super) text: &'a str,

@@ -45,7 +45,7 @@ enum HeldTokenKind {
     },
     CommentOpen,
     CommentClose,
-    /// Another end of an HTML comment than `-->`, such as `--!>`.
+    /// An end of an HTML comment other than `-->`, such as `--!>`.
     HtmlCommentClose,
     Reasoning(ReasoningMark),
 }

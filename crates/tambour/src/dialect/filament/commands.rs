@@ -31,7 +31,7 @@ pub(super) struct MvuCommands {
 /// Maximum depth of nested brackets in a command.
 const MAX_BRACKET_DEPTH: usize = 64;
 
-/// Number of operations from which on an object is no longer split into one operation for each field.
+/// Number of operations after which objects are no longer split into one operation per field.
 const MAX_LEAVES: usize = 1000;
 
 /// Reads the commands of a text at the place `at`. The block has `earlier_count` operations before them.
@@ -104,8 +104,8 @@ pub(super) fn read_commands(
     commands
 }
 
-/// Returns the length of `rest` up to the end of a comment that the text `before` it leaves open; `None` if
-/// none is open. A command in a comment is an example.
+/// Returns the length of `rest` up to the end of the comment that is open after `before`; `None` if no comment
+/// is open. A command in a comment is an example.
 fn open_comment_len(before: &str, rest: &str) -> Option<usize> {
     let line = before.rfind('\n').map_or(before, |line_feed| &before[line_feed..]);
     if ["//", "#", "--"].iter().any(|mark| trim(line).starts_with(mark)) {
@@ -218,8 +218,8 @@ fn parse_arguments(text: &str) -> Result<(Vec<&str>, usize), CommandFault> {
     Err(CommandFault::Truncated)
 }
 
-/// Returns the reason for a command, which is in a comment after it, perhaps on the next line. The number
-/// before the reason is the length in bytes of the comment and the white space before it.
+/// Returns the reason for a command: the text of a comment after the command, perhaps on the next line. The
+/// number before the reason is the length in bytes of the comment and the white space before it.
 fn parse_reason(text: &str) -> Option<(usize, &str)> {
     let blank_len = text.len() - text.trim_start_matches(is_space).len();
     let rest = text[blank_len..].strip_prefix("//")?;
@@ -306,7 +306,7 @@ impl MvuCommands {
         let Some(steps) = path.as_deref().and_then(parse_lodash_path) else {
             return self.operations.push(refused_operation(""));
         };
-        // A value that cannot be read makes only its own command refused, not the others.
+        // If a value cannot be read, only its own command is refused.
         let mut values = Vec::with_capacity(args.len());
         // `set` may give the old value before the new one. The old value is not read, since it is never
         // compared.
@@ -335,7 +335,7 @@ impl MvuCommands {
                     refused_operation(name).with_command(StateCommand::Root(fields))
                 }
                 (value, Some(_)) => {
-                    // A text that is a number becomes one if the state has a number there.
+                    // A text that can be read as a number becomes one if the state has a number there.
                     let is_text = value.is_string();
                     let set = operation(Op::Set, Some(value));
                     if is_text { set.with_command(StateCommand::Number) } else { set }

@@ -20,7 +20,7 @@ pub(super) struct ContentWriter {
     is_paragraph_due: bool,
     /// Set if a line break is due before the next text, unless it has one.
     is_line_break_due: bool,
-    /// Set at the beginning of an element: a byte order mark there is no text.
+    /// Set at the beginning of an element, where a byte order mark does not count as text.
     is_element_start: bool,
     /// Line breaks at the end of the text so far, at most two; two at the start, where none are needed.
     trailing_breaks: usize,
@@ -94,7 +94,7 @@ impl ContentWriter {
             && std::mem::take(&mut self.is_element_start)
             && let Some(rest) = text.strip_prefix('\u{FEFF}')
         {
-            // A byte order mark is no text.
+            // A byte order mark does not count as text.
             let at = at.resolve().end_of("\u{FEFF}");
             if !rest.is_empty() {
                 self.push_text(rest, LazyPlace::from(at), out);
@@ -152,7 +152,7 @@ impl ContentWriter {
     }
 
     /// Emits the text of an unreadable block, in pieces with their places, as a paragraph. The block was
-    /// reported as a whole, so its tags are no faults of the content.
+    /// reported as a whole, so its tags are not faults of the content.
     pub(super) fn push_paragraph(
         &mut self,
         pieces: &mut dyn Iterator<Item = (Place, &str)>,

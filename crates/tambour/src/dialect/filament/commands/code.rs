@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use crate::lex::space::trim;
 
 /// Operators of JavaScript that are words and come before their operand.
-const PREFIXES: &[&str] = &["new", "typeof", "await", "void", "delete", "yield"];
+const PREFIX_OPERATORS: &[&str] = &["new", "typeof", "await", "void", "delete", "yield"];
 
 /// Numbers of JavaScript that JSON cannot write.
 const NON_JSON_NUMBERS: &[&str] = &["NaN", "Infinity"];
 
-/// Returns whether a value without quotes is an expression, or a number in a notation of JavaScript alone.
+/// Returns whether a value without quotes is an expression, or a number in a notation that only JavaScript has.
 pub(super) fn is_value_computed(text: &str) -> bool {
     let text = trim(text);
     let unsigned = text.trim_start_matches(['+', '-']);
@@ -71,7 +71,7 @@ fn unescaped_bytes(text: &str) -> impl Iterator<Item = (usize, Option<u8>)> {
 /// Returns whether a trimmed text is an expression with operators, calls or substitutions.
 fn is_expression(text: &str) -> bool {
     let (first_word, rest) = text.split_once([' ', '\t', '\n']).unwrap_or((text, ""));
-    let has_prefix = PREFIXES.contains(&first_word) && !trim(rest).is_empty();
+    let has_prefix = PREFIX_OPERATORS.contains(&first_word) && !trim(rest).is_empty();
     has_prefix
         || text.starts_with("...")
         || text.contains(['(', ')', '{', '}', '`', ';'])
@@ -79,8 +79,8 @@ fn is_expression(text: &str) -> bool {
         || !is_date(text) && has_operator(text)
 }
 
-/// Returns whether a text has an operator before an operand. Signs within words, such as a hyphen, are no
-/// operators.
+/// Returns whether a text has an operator before an operand. Signs within words, such as a hyphen, do not
+/// count as operators.
 fn has_operator(text: &str) -> bool {
     let is_operator_char = |c: char| "+-*/%=<>&|^?!~".contains(c);
     // A conditional expression `a ? b : c` has a colon after its question mark.
@@ -252,7 +252,7 @@ impl<'t> JavaScriptTracker<'t> {
         }
     }
 
-    /// Reads text that begins like a command but is none. `precedes_command` is set if a command follows
+    /// Reads text that begins like a command but is not one. `precedes_command` is set if a command follows
     /// directly.
     pub(super) fn push_invalid_command(&mut self, text: &'t str, precedes_command: bool) {
         self.push_text(text);

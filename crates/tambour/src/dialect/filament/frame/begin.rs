@@ -105,7 +105,7 @@ impl FilamentFrame {
                     ElementKind::Details => &["open"],
                     _ => &[],
                 };
-                // A custom tag may have any attributes, and those of HTML say nothing.
+                // A custom tag may have any attributes, and attributes of HTML have no meaning here.
                 if element.kind != ElementKind::Custom && element.form != ElementForm::Html {
                     self.report_unused_attributes(tag, element, at, used_attributes, out);
                 }
@@ -149,8 +149,8 @@ impl FilamentFrame {
         }
     }
 
-    /// Reports another name of the element than its current one. Names of older forms are reported when their
-    /// blocks are read; aliases that the structure itself gives are allowed.
+    /// Reports a tag whose name is not the current name of its element. Names of older forms are reported when
+    /// their blocks are read; aliases that the structure itself gives are allowed.
     pub(super) fn report_alias(
         &self,
         tag: &MarkupTag<'_>,

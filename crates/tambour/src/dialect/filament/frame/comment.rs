@@ -3,7 +3,7 @@
 //! An unclosed comment ends before the first closing tag of the content in it or, outside of tags, before the
 //! first tag of the structure in it; the text from that tag on is read again. The comment is known to be
 //! unclosed when another comment begins after such a tag, or when the reply ends. Outside of tags, an
-//! unclosed comment without such a tag is no comment: `<!--` is text, and the text after it is read again
+//! unclosed comment without such a tag is not a comment: `<!--` is text, and the text after it is read again
 //! too.
 
 use super::super::rules;
@@ -183,7 +183,7 @@ impl FilamentFrame {
     }
 
     /// Ends an unclosed comment at a closing tag that is alone on its line, or at an earlier tag after which
-    /// the structure continued. Returns whether it ended at the earlier tag.
+    /// the structure continued. Returns whether the comment ended at the earlier tag.
     pub(super) fn end_at_lone_closing_tag(&mut self, at: Place, out: &mut dyn IntentSink) -> bool {
         let end_tag = self.comment.as_ref().and_then(|comment| comment.end_tag.as_ref());
         let ends_at_earlier_tag = end_tag.is_some_and(|end_tag| end_tag.is_reopened && end_tag.start != at);
@@ -253,8 +253,8 @@ impl FilamentFrame {
     pub(super) fn replay(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
         let mut lexer = self.new_lexer(at);
         lexer.push(text, &mut |token, at| self.read_token(token, at, out));
-        // A `<` after the text ends unfinished markup in it, as the tag or comment after it did the first
-        // time.
+        // A `<` after the text ends unfinished markup in it, as the tag or comment that followed it did the
+        // first time.
         lexer.push("<", &mut |token, at| self.read_token(token, at, out));
         lexer.drop_carry();
         self.flush_mark_carry(out);

@@ -139,7 +139,7 @@ impl FilamentFrame {
     }
 
     /// Handles a mark that closes a thought. Returns whether the open thought ends. Otherwise the mark closes
-    /// a nested thought, and is text or begins a draft; `inner_end` is its meaning then.
+    /// a nested thought, and is text or begins a draft; `inner_end` is the meaning of such a mark.
     pub(super) fn try_end_thought(
         &mut self,
         raw: &str,
@@ -234,7 +234,7 @@ impl FilamentFrame {
         self.emit_thinking(&text, out);
     }
 
-    /// Reads held text again because it is no draft: the thought ended before it (F-202).
+    /// Reads held text again because it is not a draft: the thought ended before it (F-202).
     pub(super) fn replay_draft(&mut self, out: &mut dyn IntentSink) {
         let Some(HeldDraft { start, text, read_count, doubtful_end, .. }) = self.draft.take() else { return };
         self.inner_thought_count = 0;
@@ -255,7 +255,7 @@ impl FilamentFrame {
     fn emit_thinking(&mut self, text: &str, out: &mut dyn IntentSink) {
         let limit = self.context.options.limits.value;
         let OpenElementState::Thought(part) = &mut self.open_element else { return };
-        // A leading byte order mark is no text.
+        // A leading byte order mark does not count as text.
         let text =
             if part.has_phase { text } else { text.trim_start_matches(|c| is_space(c) || c == '\u{FEFF}') };
         if text.is_empty() {

@@ -128,7 +128,7 @@ impl FilamentFrame {
         out.report(report.with_row(row).with_repair("read as text"));
     }
 
-    /// Returns whether a tag may count here if it is not code.
+    /// Returns whether a tag may count here, unless it is in code.
     fn is_countable(&self, tag: &MarkupTag<'_>) -> bool {
         match self.tags.meaning(tag) {
             TagMeaning::Known(_) => true,
@@ -302,8 +302,8 @@ impl FilamentFrame {
         // A `media` element with its source in the tag has no body.
         let is_void = block.element.kind == ElementKind::Media && block.attribute("src").is_some();
         let (kind, block_index) = (block.element.kind, block.element.index);
-        // Names of inner tags are free (F-130, F-235): a name that resembles that of a reply tag is no typo
-        // of it.
+        // Inner tags may have any name (F-130, F-235): a name that resembles the name of a reply tag is not a
+        // typo.
         if let MarkupToken::Tag(tag) = token
             && matches!(kind, ElementKind::Status | ElementKind::Details)
             && self
@@ -391,7 +391,7 @@ impl FilamentFrame {
         }
         let may_nest =
             matches!(element.kind, ElementKind::Details | ElementKind::Custom | ElementKind::Status);
-        // Of other kinds, the same name again means that the open block was not closed.
+        // For other kinds, the same name again means that the open block was not closed.
         let is_nested_tag = is_same_element && (may_nest || !has_same_name);
         if is_nested_tag && block.open_nested_names.len() < self.context.options.limits.depth {
             if tag.kind == TagKind::Open {

@@ -12,7 +12,7 @@ use crate::finding::FindingReport;
 use crate::span::{LazyPlace, Place};
 
 impl FilamentFrame {
-    /// Reports a tag that the end of the reply cuts, and that is left out (F-204).
+    /// Reports an incomplete tag at the end of the reply, which is left out (F-204).
     pub(in super::super) fn drop_half_tag(&mut self, partial_tag: &str, at: Place, out: &mut dyn IntentSink) {
         let message = format!("the reply ends within a tag: `{partial_tag}`");
         let report = FindingReport::new(rules::TAG_CUT, at, at.offset + partial_tag.len(), message);

@@ -312,7 +312,7 @@ fn thought_reasoning(name: &str) -> OpenReasoning {
     OpenReasoning::new(mark)
 }
 
-/// Reports a rule at a tag or other short token of `len` bytes.
+/// Reports a broken rule at a tag or other short token of `len` bytes.
 fn report_at(
     rule: &'static Rule,
     at: Place,

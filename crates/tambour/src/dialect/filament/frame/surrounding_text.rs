@@ -79,7 +79,7 @@ impl FilamentFrame {
     }
 
     /// Reads the white space between elements, and begins a fence line or untagged text after it. Returns the
-    /// bytes read: the white space.
+    /// number of bytes of white space.
     fn push_first_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) -> usize {
         let blank_len = text.len() - text.trim_start_matches(is_space).len();
         self.has_line_break |= text[..blank_len].contains('\n');
@@ -162,8 +162,8 @@ impl FilamentFrame {
         taken_len
     }
 
-    /// Begins a thought at the head of a reply, if that is expected there (F-201), otherwise the content
-    /// (F-206), without a tag. `is_text` is set if text begins it, not an unknown tag.
+    /// Begins a part without a tag: at the head of a reply a thought, if one is expected there (F-201), otherwise
+    /// the content (F-206). `is_text` is set if the part begins with text, not with an unknown tag.
     pub(super) fn begin_untagged_part(&mut self, at: Place, is_text: bool, out: &mut dyn IntentSink) {
         let is_head = !std::mem::replace(&mut self.has_begun, true);
         let is_thinking = is_head
