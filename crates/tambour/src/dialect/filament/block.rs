@@ -47,7 +47,7 @@ pub(super) struct FilamentBlock {
     pub(super) element: KnownElement,
     /// Name as written.
     pub(super) name: String,
-    /// Attributes of the tag, with names in lower case and decoded values; without repeated names.
+    /// Attributes of the tag, with names in lower case and decoded values; only the first of each name.
     pub(super) attributes: Vec<(String, String)>,
     /// Set if the tag has two different `name` attributes.
     pub(super) has_two_names: bool,

@@ -144,7 +144,7 @@ pub(super) fn move_report(mut report: FindingReport, base: Place) -> FindingRepo
 pub(super) struct BlockElement<'a> {
     /// Name in lower case.
     pub(super) name: String,
-    /// Attributes of the tag, with names in lower case and decoded values; without repeated names.
+    /// Attributes of the tag, with names in lower case and decoded values; only the first of each name.
     pub(super) attributes: Vec<(String, String)>,
     /// Text between the tags.
     pub(super) text: &'a str,

@@ -115,7 +115,7 @@ impl FilamentReader {
         self.read_text(&text[taken_len..], out);
     }
 
-    /// Reads the beginning of a reply that is not the marker. A byte order mark there is no text.
+    /// Reads the beginning of a reply that is not the marker. A byte order mark does not count as text.
     fn begin_reply(&mut self, text: &str, out: &mut dyn IntentSink) {
         let body = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let byte_order_mark = &text[..text.len() - body.len()];

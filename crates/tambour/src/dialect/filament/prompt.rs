@@ -1,7 +1,7 @@
 //! Format instructions for a system prompt (F-237), built from the structure and from the texts of the
 //! built-in protocols, each of which describes some tags. A worked example of the mandatory parts comes
-//! first, because small models follow it better than rules; the request to write comes last, because they
-//! continue what they read last.
+//! first, because small models follow it better than rules; the request to write comes last, because
+//! small models continue what they read last.
 
 use super::options;
 use super::tags::{ElementKind, TagTable};
@@ -59,7 +59,7 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
         }
     }
     for element in &expected.elements {
-        // The rule of a tag itself says that it follows the thought or the content.
+        // The tag's own rule already says that the tag follows the thought or the content.
         let is_thought_or_content = |name: &ElementName| {
             let index = expected.elements.iter().position(|element| element.name == *name);
             let kind = index.map(|index| tags.kind(index));

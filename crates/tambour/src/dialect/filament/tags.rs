@@ -234,7 +234,7 @@ impl TagTable {
         if is_reply_tag { TagMeaning::Inactive } else { TagMeaning::Unknown }
     }
 
-    /// Returns the HTML status bar that a tag begins, as its class or id shows; `None` for other tags
+    /// Returns the HTML status bar that a tag begins, recognized by its class or id; `None` for other tags
     /// (F-140).
     pub(super) fn html_status_bar(&self, tag: &MarkupTag<'_>) -> Option<KnownElement> {
         let is_block = HTML_BLOCKS.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
@@ -327,8 +327,8 @@ pub(super) fn describe_faults(tag: &MarkupTag<'_>, spelling: NameSpelling) -> Ve
     faults
 }
 
-/// Returns the attributes of a tag: names in lower case, and decoded values. Of equal names only the first is
-/// kept.
+/// Returns the attributes of a tag: names in lower case, and decoded values. Only the first attribute of each
+/// name is kept.
 pub(super) fn attributes(tag: &MarkupTag<'_>) -> Vec<(String, String)> {
     let mut attributes: Vec<(String, String)> = Vec::new();
     for (name, value) in all_attributes(tag) {
@@ -339,7 +339,7 @@ pub(super) fn attributes(tag: &MarkupTag<'_>) -> Vec<(String, String)> {
     attributes
 }
 
-/// Iterates over all attributes of a tag, equal names included: names in lower case, and decoded values.
+/// Iterates over all attributes of a tag, repeated names included: names in lower case, and decoded values.
 fn all_attributes(tag: &MarkupTag<'_>) -> impl Iterator<Item = (String, String)> {
     tag.attributes().map(|attribute| {
         let value =

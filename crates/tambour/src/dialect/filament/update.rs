@@ -154,8 +154,8 @@ fn read_with_analysis(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
     update
 }
 
-/// Returns the start of the first line that begins a list, an object or a fence, if the text ends with the
-/// end of one.
+/// Returns the start of the first line that begins a list, an object or a fence, if the text ends with a
+/// closing bracket or fence.
 fn find_final_list(text: &str) -> Option<usize> {
     let is_list_end = trim(text).ends_with([']', '}', '］', '｝', '`']);
     let mut lines = text.split_inclusive('\n').scan(0, |next_start, line| {
@@ -188,7 +188,7 @@ fn update_from_json(
     };
     let mut analysis = Vec::new();
     for surrounding_text in [&text[..json.span.start], &text[json.span.end..]] {
-        // A fence around the JSON is no reason.
+        // A fence around the JSON is not a reason.
         let reason = trim(surrounding_text).trim_start_matches('`').trim_end_matches('`');
         let reason = trim(reason.strip_suffix("```json").unwrap_or(reason));
         if !reason.is_empty() && reason != "json" {
@@ -414,7 +414,7 @@ impl OperationReader<'_> {
         let body_offset = self.block.body_start.offset;
         let number =
             self.block.body.get(place.offset.saturating_sub(body_offset)..end.saturating_sub(body_offset));
-        // Just below 2^53, from which on an `f64` no longer holds every whole number.
+        // Just below 2^53, beyond which an `f64` cannot hold every whole number.
         number.and_then(|number| number.parse().ok()).is_none_or(|number: f64| number.abs() > 9e15)
     }
 

@@ -308,7 +308,7 @@ impl FilamentWriter<'_> {
             .tags
             .first_of_kind(ElementKind::Content)
             .is_some_and(|content| self.tags.must_follow(index, content));
-        // Calls come at the end of a reply (R-68), also if the content is the fallback.
+        // Calls come at the end of a reply (R-68), even if the content is the fallback.
         let is_late = follows_content || self.tags.first_of_kind(ElementKind::Call) == Some(index);
         if self.content_start.is_none() && !is_late {
             self.end_thought();
@@ -367,8 +367,8 @@ fn safe_comment(text: &str) -> String {
         }
         escaped.push(c);
     }
-    // An open tag, or an open quote in one, would continue after the comment, so brackets that may begin it
-    // are escaped.
+    // An open tag, or an open quote in one, would continue after the comment, so brackets that may begin such
+    // a tag are escaped.
     let has_quote = escaped.find('<').is_some_and(|bracket| escaped[bracket..].contains(['"', '\'']));
     let open_start = if has_quote { 0 } else { escaped.rfind('>').map_or(0, |bracket| bracket + 1) };
     let escaped_end = escaped[open_start..].replace(['<', '＜'], "&lt;");

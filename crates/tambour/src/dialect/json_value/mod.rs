@@ -2,7 +2,7 @@
 //! `json_object` and `json_schema`.
 //!
 //! `read` finds the value in a reply and checks it against the schema. Only leading reasoning is emitted as
-//! it arrives; at the end of the reply, a valid value is emitted as text of the answer, or an error is.
+//! it arrives; at the end of the reply, either a valid value is emitted as text of the answer, or an error.
 
 mod read;
 mod rules;
@@ -93,7 +93,7 @@ struct JsonValueDialect {
     has_reasoning: bool,
     /// The reply after the leading reasoning, up to `limits.value` bytes.
     text: String,
-    /// Set if the reply after the leading reasoning is longer than that.
+    /// Set if the reply after the leading reasoning is longer than `limits.value`.
     is_too_long: bool,
     /// Place after all text so far.
     end: Place,

@@ -112,8 +112,8 @@ const ANSWER_ALIASES: [&str; 10] = [
 /// Edit distance up to which a name counts as misspelled.
 const MAX_EDIT_DISTANCE: usize = 1;
 
-/// Returns true if a truncated object could still have become an event: at most the start of its first key,
-/// which has the value null then, or of the event's name was read.
+/// Returns true if a truncated object could still have become an event: at most the start of the event's name
+/// was read, or the start of the first key, whose value is then null.
 pub(super) fn may_become_event(object: &Map<String, Value>) -> bool {
     object.len() < 2
         && object.iter().all(|(key, value)| match value {
@@ -262,7 +262,7 @@ pub(super) fn text_repair(value: &Value) -> &'static str {
     if is_lossless(value) { "its text is taken" } else { "its text is taken, the rest not used" }
 }
 
-/// Takes the event's name out of the object; `None`, with a finding, if it names no event.
+/// Takes the event's name out of the object; `None`, with a finding, if the object names no event.
 fn take_name(parsed: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<String> {
     let EventLine { event_start, has_string_name, .. } = *parsed.line;
     match parsed.object.shift_remove("event") {
@@ -488,8 +488,8 @@ impl EventFields<'_> {
     }
 
     /// Renames a field to `text` if the event has no `text` and only one field can be meant. Returns true if
-    /// the event is not emitted, because its texts are kept until the end of the reply, for the case that it
-    /// has no other answer.
+    /// the event is not emitted, because its texts are kept until the end of the reply, in case the reply has
+    /// no other answer.
     fn rename_text(&mut self, name: &str, at: Place, order: &mut EventOrder) -> bool {
         let has_text = |fields: &Map<String, Value>| fields.get("text").is_some_and(|text| !text.is_null());
         if has_text(&self.data) || has_text(&self.siblings) || !contract_fields(name).contains(&"text") {
@@ -516,8 +516,8 @@ impl EventFields<'_> {
         false
     }
 
-    /// Handles the keys that may hold the text, if there are none or several; each is paired with a flag that
-    /// is set if it is in `data`. If all hold the same text, it is the text of the event. Otherwise the
+    /// Handles an event in which no key or several keys may hold the text; the flag of a key is set if the key
+    /// is in `data`. If all hold the same text, it is the text of the event. Otherwise the
     /// intended text is unknown; the texts of a `final_delta` are kept in source order, for a reply that has
     /// no other answer. Returns true if they are kept.
     fn merge_texts(
@@ -604,7 +604,7 @@ impl EventFields<'_> {
         true
     }
 
-    /// Takes the text of an event that should have none, if it can only be that of a missing delta.
+    /// Takes the text of an event that should have none, if the text can only belong to a missing delta.
     fn take_misplaced_text(&mut self, name: &str, order: &mut EventOrder) -> Option<String> {
         if !order.accepts_text(name) {
             return None;
@@ -626,7 +626,7 @@ impl EventFields<'_> {
         Some(text)
     }
 
-    /// Returns the phase fields whose value says something but cannot be used.
+    /// Returns the phase fields that hold a value of an unusable type.
     fn unusable_fields(&self, name: &str) -> impl Iterator<Item = &'static str> {
         let contract_keys = contract_fields(name);
         let has_bad_id =
