@@ -102,8 +102,8 @@ impl DecodeProgress {
         }
     }
 
-    /// Counts bytes of a call, or of a reasoning block kept with it; adds a failure and returns `false` beyond
-    /// the limit.
+    /// Counts bytes of a call, or of a reasoning block kept with it; adds a failure and returns `false`
+    /// beyond the limit.
     pub(super) fn count_bytes(&mut self, bytes: usize, items: &mut Vec<ReplyItem>) -> bool {
         self.call_bytes += bytes;
         let is_within_limit = self.call_bytes <= MAX_BODY_BYTES;

@@ -282,7 +282,8 @@ impl Upstream {
         &self.name
     }
 
-    /// Returns the model of a request: the one that it names or the upstream's default; `None` if there is neither.
+    /// Returns the model of a request: the one that it names or the upstream's default; `None` if there is
+    /// neither.
     pub fn model<'a>(&'a self, request: &'a ModelRequest) -> Option<&'a str> {
         match &self.source {
             ReplySource::Service(service) => service.call_target(request).model,

@@ -18,7 +18,7 @@ pub struct RecordedReplies {
     records: Vec<Arc<RecordedReply>>,
     /// Number of recordings that `next_of_dialect` has chosen for each dialect; it selects the next one.
     play_counts: Mutex<HashMap<String, usize>>,
-    /// Delay before each chunk for which the recording has none.
+    /// Delay before each chunk for which the recording gives no delay.
     chunk_delay: Duration,
 }
 
@@ -143,8 +143,8 @@ impl RecordedReplies {
         earlier_records.max_by_key(rank).cloned()
     }
 
-    /// Returns the next recording of a dialect, in the order of the file, starting again after the
-    /// last one. Recordings for rounds are left out.
+    /// Returns the next recording of a dialect, in the order of the file, starting again after the last one.
+    /// Recordings for rounds are left out.
     fn next_of_dialect(&self, dialect: &str) -> Option<Arc<RecordedReply>> {
         // `auto` finds out the dialect of a reply, and `plain` reads any reply as text.
         let accepts_any_dialect = matches!(dialect, "auto" | "plain");

@@ -75,8 +75,8 @@ impl HttpReply {
         }
     }
 
-    /// Waits for the next items and adds them. Adds an end if a limit or timeout is exceeded or the connection
-    /// breaks.
+    /// Waits for the next items and adds them. Adds an end if a limit or timeout is exceeded or the
+    /// connection breaks.
     pub(super) async fn next(&mut self, items: &mut Vec<ReplyItem>) {
         while items.is_empty() {
             let frame_result = tokio::select! {

@@ -70,7 +70,7 @@ fn main() {
     );
 }
 
-/// Makes the operation with the index `at`. All of them can be applied.
+/// Makes the operation with the index `at`. All operations can be applied.
 fn mixed_operation(at: usize) -> Value {
     let (group, field) = (at % 100, at / 100);
     match at % 6 {

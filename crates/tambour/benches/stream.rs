@@ -1,10 +1,10 @@
 //! Speed of reading whole replies: nanoseconds per chunk and megabytes per second for each dialect. The lower
-//! bound (`floor`) is a search for `<` in each chunk, measured in the same run. The texts come from the recorded
-//! replies (`recorded/`), cut into chunks like tokens and at fixed lengths.
+//! bound (`floor`) is a search for `<` in each chunk, measured in the same run. The texts come from the
+//! recorded replies (`recorded/`), cut into chunks like tokens and at fixed lengths.
 //!
 //! `cargo xtask bench lib` runs it; without `--bench` it reads each reply once as a smoke test. `--json`
-//! prints one object per line. `--count CASE SIZE CHUNK` reads once, for instruction counters; CHUNK is a length
-//! in bytes, `tokens` or `whole`. `--only CASE` measures one case.
+//! prints one object per line. `--count CASE SIZE CHUNK` reads once, for instruction counters; CHUNK is a
+//! length in bytes, `tokens` or `whole`. `--only CASE` measures one case.
 
 mod recorded;
 

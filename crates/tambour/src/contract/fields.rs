@@ -1,5 +1,5 @@
-//! Checks of the fields of contract events (J-002 to J-014), without changing them. The module `order`
-//! checks the order of the events.
+//! Checks of the fields of contract events (J-002 to J-014), without changing them. The module `order` checks
+//! the order of the events.
 
 use std::collections::{HashMap, HashSet};
 

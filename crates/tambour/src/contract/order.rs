@@ -212,7 +212,7 @@ impl OrderChecker {
         }
     }
 
-    /// Records an event that needs a `thinking_start` before it, if it is the first without one.
+    /// Records the first event that needs a `thinking_start` before it and has none.
     fn record_orphan(&mut self, at: Extent) {
         if !self.has_thinking_start && self.first_orphan.is_none() {
             self.first_orphan = Some(at);

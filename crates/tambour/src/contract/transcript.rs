@@ -292,7 +292,7 @@ fn read_json_line(line: TranscriptLine<'_>, core: &mut CheckerCore) {
     }
 }
 
-/// Parses an event, or the data of one; reports a fault and returns `None` if it is not JSON.
+/// Parses an event, or the data of an event; reports a fault and returns `None` if it is not JSON.
 fn parse_event(bytes: &[u8], at: Extent, core: &mut CheckerCore) -> Option<Value> {
     if std::str::from_utf8(bytes).is_err() {
         core.report(fault_report(rules::EVENT_JSON, at, "an event is not UTF-8"));

@@ -45,7 +45,7 @@ struct AutoReader {
     /// Set if the next non-blank character adds evidence.
     next_char_decides: bool,
     /// Value of `nonblank_len` at which the decision is due, and whether that value was raised because an
-    /// examination at the earlier one gave no decision.
+    /// examination at the earlier value gave no decision.
     window: usize,
     is_window_extended: bool,
     /// Reasoning received before the decision.

@@ -79,7 +79,7 @@ impl LeadingDraft {
         }
     }
 
-    /// Returns whether the reply itself was found in an unclosed draft: nothing of it may act.
+    /// Returns whether the reply itself was found in an unclosed draft: no part of it may act.
     pub(super) fn is_reply_in_draft(&self) -> bool {
         self.is_reply_in_draft
     }

@@ -83,7 +83,8 @@ impl FieldExtents {
         (1..=path.len()).rev().find_map(extent).unwrap_or(self.answer_extent())
     }
 
-    /// Translates a path in the answer to one in the value around it; `None` if the answer is a string.
+    /// Translates a path in the answer to a path in the value around the answer; `None` if the answer is a
+    /// string.
     fn resolve_path<'a>(&'a self, path: &[&'a str]) -> Option<Vec<&'a str>> {
         let is_lifted = path.first().is_some_and(|first| self.lifted_fields.contains(first));
         let outer_keys = self.wrapper_key.as_deref().into_iter().chain(is_lifted.then_some("assessment"));

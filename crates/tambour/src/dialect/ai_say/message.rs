@@ -92,7 +92,7 @@ pub(super) enum StringOutcome {
     Text,
     /// A placeholder of the instructions.
     Placeholder,
-    /// A possible object written as a string; nothing of it has been emitted.
+    /// A possible object written as a string; no part of it has been emitted.
     PossibleObject(String),
 }
 

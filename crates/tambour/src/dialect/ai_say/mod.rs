@@ -111,8 +111,8 @@ fn answer_keys(options: &Options) -> &'static [&'static str] {
     options.section::<RoundOptions>().answer_keys
 }
 
-/// Returns the keys under which the message is accepted, preferred first; if none is configured, those of all
-/// languages.
+/// Returns the keys under which the message is accepted, preferred first; if no key is configured, the keys
+/// of all languages.
 pub fn roles(options: &Options) -> Vec<String> {
     match options.section::<RoundOptions>().role {
         Some(role) => vec![role],

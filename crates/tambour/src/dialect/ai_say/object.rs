@@ -113,7 +113,7 @@ impl AnswerObject {
     }
 
     /// Returns the field that a key at this level stands for, if it is spelled differently, and
-    /// records the spelling. Level 1 is that of the answer's fields.
+    /// records the spelling. Level 1 is the level of the answer's fields.
     pub(super) fn find_renamed_field(
         &mut self,
         text: &str,
@@ -185,9 +185,9 @@ impl AnswerObject {
         }
     }
 
-    /// Handles a key at this level; level 1 is that of the answer's fields. `is_sent` is set once text of a
-    /// message has been emitted, `is_role` if the key is one of the roles. Returns true if the key makes the
-    /// object an answer.
+    /// Handles a key at this level; level 1 is the level of the answer's fields. `is_sent` is set once text
+    /// of a message has been emitted, `is_role` if the key is one of the roles. Returns true if the key makes
+    /// the object an answer.
     pub(super) fn push_key(
         &mut self,
         text: &str,

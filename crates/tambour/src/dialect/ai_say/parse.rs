@@ -281,7 +281,7 @@ impl AiSayReader {
         self.push_outside(text);
     }
 
-    /// Passes text outside the objects to everything that depends on it.
+    /// Passes text outside the objects to the trackers of examples, marks and asides.
     fn push_outside(&mut self, text: &str) {
         if self.examples.push(text) {
             self.mark_example();
@@ -359,8 +359,8 @@ impl AiSayReader {
             JsonEvent::ThoughtEnd(mark, closing) => {
                 if *closing == ThoughtClosing::Unopened {
                     self.prose_extents.end_line();
-                    // After an emitted message the mark is dropped, unless another answer follows: then
-                    // the mark ended a draft.
+                    // After an emitted message the mark is dropped, unless another answer follows:
+                    // then the mark ended a draft.
                     if let Some(answer) = &mut self.answer {
                         answer.is_thought |= !self.message.is_sent();
                         answer.is_doubtful = true;

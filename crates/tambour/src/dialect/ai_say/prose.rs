@@ -132,8 +132,8 @@ impl ProseExtents {
         self.lines.skip(text);
     }
 
-    /// Ends the line, also where an object begins or the input ends. Records the line as prose unless it is blank
-    /// or a fence mark.
+    /// Ends the line, also where an object begins or the input ends. Records the line as prose unless it is
+    /// blank or a fence mark.
     pub(super) fn end_line(&mut self) {
         let line = self.lines.take_line();
         // A line longer than any fence mark is prose.

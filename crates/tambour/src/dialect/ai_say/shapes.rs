@@ -133,7 +133,7 @@ fn has_assessment(fields: &Map<String, Value>) -> bool {
     fields.keys().any(is_known) || fields.iter().any(is_named) || has_message()
 }
 
-/// Returns true if the value contains an assessment, so that it is not a message, whatever its name.
+/// Returns true if the value contains an assessment. Such a value is not a message, whatever its key.
 fn contains_assessment(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.iter().any(|(key, value)| {
@@ -180,8 +180,8 @@ pub(super) struct ValuePlace<'a> {
 }
 
 impl<'a> ValuePlace<'a> {
-    /// Creates the place of a value of which only the place of the key is known. Everything in the value gets that
-    /// place too.
+    /// Creates the place of a value of which only the place of the key is known. Everything in the value gets
+    /// that place too.
     pub(super) fn new(key_place: Place) -> ValuePlace<'a> {
         ValuePlace { key_place, member: None }
     }
@@ -229,7 +229,7 @@ impl<'a> ValuePlace<'a> {
 }
 
 impl<'a> ResponseReader<'a> {
-    /// Takes the message out of `response`. Returns true if it is a placeholder of the instructions.
+    /// Takes the message out of `response`. Returns true if the message is a placeholder of the instructions.
     pub(super) fn read_message(&mut self, response: &'a Value, out: &mut dyn IntentSink) -> bool {
         let place = self.place.clone();
         let is_placeholder = match response {

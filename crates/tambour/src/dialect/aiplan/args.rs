@@ -86,7 +86,8 @@ pub(super) enum DecodedArgs {
 }
 
 /// Reads arguments written as a string. `budget` holds the number of bytes and the number of values that such
-/// strings of the plan may still use (`limits.value`, `limits.items`); it is reduced by the size of this string.
+/// strings of the plan may still use (`limits.value`, `limits.items`); it is reduced by the size of this
+/// string.
 pub(super) fn decode_args(text: &str, limits: &Limits, budget: &mut (usize, usize)) -> DecodedArgs {
     let mut sink = ArgsSink {
         builder: ValueBuilder::with_limits(budget.0, budget.1),

@@ -50,9 +50,9 @@ pub(super) struct PlanObject {
 /// Part of the answer that was emitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlanAnswer {
-    /// Nothing of it was emitted.
+    /// No part of it was emitted.
     Unsent,
-    /// Text of its last key was emitted, and of no earlier one.
+    /// Text under its last key was emitted, and none under an earlier key.
     Sent,
     /// Text was emitted, and a second key of the answer came after it.
     SentBeforeKey,
@@ -145,7 +145,7 @@ impl PlanObject {
                     self.inner_places.push_key(text, place.place());
                     self.is_likely |= self.inner_places.field_count() >= MIN_NESTED_FIELDS;
                 }
-                // Depth 3 is that of keys in a call, depth 4 that of keys in a call of a wrapped plan.
+                // Keys of a call are at depth 3, keys of a call in a wrapped plan at depth 4.
                 3 if tracker.enclosing_key() == Some("tool_calls") => {
                     self.places.push_call_key(|| place.place())
                 }
@@ -161,7 +161,8 @@ impl PlanObject {
                 self.current_string = match tracker.current_key() {
                     Some("thought") => {
                         if *has_thought && !*has_answer {
-                            // A reply has one phase, even if its first object turns out not to be a plan.
+                            // A reply has one phase, even if its first object turns out not to be a plan
+                            //
                             out.emit_intent(Intent::PhaseText("\n\n"));
                         }
                         PlanString::Thought

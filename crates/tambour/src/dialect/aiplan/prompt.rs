@@ -96,8 +96,8 @@ fn write_rules(texts: &PromptTexts, options: &Options) -> String {
     text
 }
 
-/// Describes the requirements of each mode on the other fields: with one rule if each mode either calls
-/// tools or answers, else with one line per mode.
+/// Describes the requirements of each mode on the other fields: with one rule if each mode either calls tools
+/// or answers, else with one line per mode.
 fn write_mode_rules(texts: &PromptTexts, options: &Options) -> String {
     let modes = plan_modes(options::plan_variant(options));
     let is_plain = |mode: &PlanMode| {
@@ -119,7 +119,7 @@ fn write_mode_rules(texts: &PromptTexts, options: &Options) -> String {
         .collect();
     let mut text = String::new();
     for PlanMode { name, text: answer_rule, calls, extra_field: field, .. } in modes {
-        // A mode with read-only calls has none if no read-only tool exists.
+        // A mode that allows read-only calls allows no calls if no read-only tool exists.
         let calls = if *calls == CallRequirement::ReadOnly && read_only_tools.is_empty() {
             CallRequirement::Forbidden
         } else {

@@ -92,24 +92,24 @@ impl FenceLanguage {
 /// Sentence that continues on the line of the likely plan.
 #[derive(Clone, Debug, Default)]
 enum Continuation {
-    /// There is none.
+    /// No sentence continues.
     #[default]
     Absent,
     /// Undecided: holds the line up to the plan, and the text after the plan so far.
     Undecided(ProseLine, String),
-    /// There is one.
+    /// A sentence continues.
     Present,
 }
 
 /// State of a block comment in code, from `/*` at the start of a line to `*/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum CodeComment {
-    /// None is open, and none may begin on this line.
+    /// No comment is open, and none may begin on this line.
     #[default]
     Absent,
-    /// None is open, but one may begin here.
+    /// No comment is open, but one may begin here.
     MayBegin,
-    /// One is open.
+    /// A comment is open.
     Open,
 }
 
@@ -234,7 +234,8 @@ impl PlanSurroundings {
     pub(super) fn push_text(&mut self, text: &str) {
         self.prose.push_text(text);
         self.track_context(text);
-        // Index in `text` up to which `place` has been advanced, which happens only where the place is needed.
+        // Index in `text` up to which `place` has been advanced, which happens only where the place is
+        // needed.
         let mut counted_end = 0;
         for (at, c) in text.char_indices() {
             if c == '`' || (c == '~' && (self.is_line_start || self.fence_run.0 == '~')) {

@@ -90,8 +90,8 @@ impl FilamentBlock {
     }
 
     /// Appends white space in place of a removed tag, so that later text keeps its offset. Each character
-    /// becomes a blank of as many bytes; a character of four bytes becomes four spaces, since no blank is that
-    /// long.
+    /// becomes a blank of as many bytes; a character of four bytes becomes four spaces, since no blank is
+    /// that long.
     pub(super) fn append_gap(&mut self, tag: &str) {
         let start = self.body.len();
         self.body.extend(tag.chars().map(|c| match (c, c.len_utf8()) {
@@ -150,7 +150,7 @@ impl FilamentBlock {
         );
     }
 
-    /// Reports a body that cannot be read; it becomes text of the content as it is (F-210).
+    /// Reports a body that cannot be read; the body becomes text of the content, unchanged (F-210).
     pub(super) fn raw_outcome(&self, out: &mut dyn IntentSink) -> BlockOutcome {
         if !self.body.trim().is_empty() {
             let report =
@@ -178,7 +178,7 @@ pub(super) enum BlockOutcome {
     Raw(String),
     /// The block was not read, and the text between its tags is shown as content.
     Text,
-    /// The block was not read, and its body is shown as content from this offset in the body on.
+    /// The block was not read, and its body after this offset is shown as content.
     RestFrom(usize),
 }
 

@@ -319,7 +319,7 @@ impl MarkdownTracker {
                 self.unclosed_runs = open_runs;
             } else {
                 // Unless the text has ended, `HoldCondition::push` has dropped the runs after the closing
-                // one, which is then the last.
+                // run, which is then the last.
                 self.closing_run = Some(open_runs.saturating_sub(1));
             }
         }
@@ -351,7 +351,7 @@ impl HoldCondition {
                     match stop {
                         Some(CodeStop::LineEnd) => return (read_len, Some(true)),
                         Some(CodeStop::Closed(run)) if run < *open_runs => {
-                            // Runs after the closing one are text inside the span.
+                            // Runs after the closing run are text inside the span.
                             *open_runs = run + 1;
                             return (read_len, Some(false));
                         }

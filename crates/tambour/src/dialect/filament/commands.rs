@@ -104,8 +104,8 @@ pub(super) fn read_commands(
     commands
 }
 
-/// Returns the length of `rest` up to the end of the comment that is open after `before`; `None` if no comment
-/// is open. A command in a comment is an example.
+/// Returns the length of `rest` up to the end of the comment that is open after `before`; `None` if no
+/// comment is open. A command in a comment is an example.
 fn open_comment_len(before: &str, rest: &str) -> Option<usize> {
     let line = before.rfind('\n').map_or(before, |line_feed| &before[line_feed..]);
     if ["//", "#", "--"].iter().any(|mark| trim(line).starts_with(mark)) {

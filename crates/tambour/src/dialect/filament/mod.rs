@@ -1,5 +1,5 @@
 //! Filament: a reply in tags (F-100 to F-237), or the failure marker `<<ParsingError>>` alone (J-055), with
-//! which the model declares that it could not write one.
+//! which the model declares that it could not write such a reply.
 //!
 //! `frame` tracks the open element and routes text, according to the expected structure in `tags`.
 //! `code_filter` finds tags that are in code, `content` emits text. A `block` is buffered until it closes.
@@ -115,7 +115,8 @@ impl FilamentReader {
         self.read_text(&text[taken_len..], out);
     }
 
-    /// Reads the beginning of a reply that is not the marker. A byte order mark does not count as text.
+    /// Reads the beginning of a reply that is not the marker. A byte order mark does not count as text
+    ///
     fn begin_reply(&mut self, text: &str, out: &mut dyn IntentSink) {
         let body = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let byte_order_mark = &text[..text.len() - body.len()];

@@ -1,7 +1,7 @@
 //! Format instructions for a system prompt (F-237), built from the structure and from the texts of the
 //! built-in protocols, each of which describes some tags. A worked example of the mandatory parts comes
-//! first, because small models follow it better than rules; the request to write comes last, because
-//! small models continue what they read last.
+//! first, because small models follow it better than rules; the request to write comes last, because small
+//! models continue what they read last.
 
 use super::options;
 use super::tags::{ElementKind, TagTable};

@@ -114,7 +114,7 @@ pub(super) fn read_call(
         .filter(|(json, other)| other.as_ref().is_none_or(|other| other.value != json.value));
     let tag_doubt =
         tag_doubt.map(|_| ValueDoubt::guess(block.body_start, block.end(), update::TAG_IN_VALUE_DOUBT));
-    // The empty path is that of the whole JSON.
+    // The empty path stands for the whole JSON.
     let doubt = json.as_ref().and_then(|json| json.doubts.find_within(&[])).or(tag_doubt.as_ref());
     let result = match &cx.options.tools {
         None => {

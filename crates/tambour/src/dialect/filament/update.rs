@@ -39,7 +39,7 @@ struct ParsedUpdate {
     is_complete: bool,
 }
 
-/// Reads the operations of a block and emits them; if it cannot be read, nothing of it runs.
+/// Reads the operations of a block and emits them; if the block cannot be read, no part of it runs.
 pub(super) fn read_update(
     block: &FilamentBlock,
     cx: &BlockContext,
@@ -110,7 +110,7 @@ fn read_operations(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn Inten
     }
 }
 
-/// Tells the user that nothing of the block runs; its body becomes text of the content.
+/// Tells the user that no part of the block runs; its body becomes text of the content.
 pub(super) fn fail_block(block: &FilamentBlock, out: &mut dyn IntentSink) -> BlockOutcome {
     emit_notice(FAILED_CODE, None, out);
     block.raw_outcome(out)

@@ -277,7 +277,7 @@ impl FilamentWriter<'_> {
             let is_code = match code.context() {
                 CodeContext::Text => false,
                 CodeContext::Fence => true,
-                // A backtick on the rest of the line may close the open one.
+                // A backtick on the rest of the line may close the open span.
                 CodeContext::Undecided(_) => line.contains('`'),
             };
             if !is_code {

@@ -516,10 +516,10 @@ impl EventFields<'_> {
         false
     }
 
-    /// Handles an event in which no key or several keys may hold the text; the flag of a key is set if the key
-    /// is in `data`. If all hold the same text, it is the text of the event. Otherwise the
-    /// intended text is unknown; the texts of a `final_delta` are kept in source order, for a reply that has
-    /// no other answer. Returns true if they are kept.
+    /// Handles an event in which no key or several keys may hold the text; the flag of a key is set if the
+    /// key is in `data`. If all hold the same text, it is the text of the event. Otherwise the intended text
+    /// is unknown; the texts of a `final_delta` are kept in source order, for a reply that has no other
+    /// answer. Returns true if they are kept.
     fn merge_texts(
         &mut self,
         name: &str,
@@ -604,7 +604,8 @@ impl EventFields<'_> {
         true
     }
 
-    /// Takes the text of an event that should have none, if the text can only belong to a missing delta.
+    /// Takes the text of an event that should have none, if the text can only belong to a missing delta
+    ///
     fn take_misplaced_text(&mut self, name: &str, order: &mut EventOrder) -> Option<String> {
         if !order.accepts_text(name) {
             return None;

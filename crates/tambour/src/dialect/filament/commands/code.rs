@@ -12,7 +12,8 @@ const PREFIX_OPERATORS: &[&str] = &["new", "typeof", "await", "void", "delete", 
 /// Numbers of JavaScript that JSON cannot write.
 const NON_JSON_NUMBERS: &[&str] = &["NaN", "Infinity"];
 
-/// Returns whether a value without quotes is an expression, or a number in a notation that only JavaScript has.
+/// Returns whether a value without quotes is an expression, or a number in a notation that only JavaScript
+/// has.
 pub(super) fn is_value_computed(text: &str) -> bool {
     let text = trim(text);
     let unsigned = text.trim_start_matches(['+', '-']);

@@ -149,8 +149,8 @@ impl FilamentFrame {
         }
     }
 
-    /// Reports a tag whose name is not the current name of its element. Names of older forms are reported when
-    /// their blocks are read; aliases that the structure itself gives are allowed.
+    /// Reports a tag whose name is not the current name of its element. Names of older forms are reported
+    /// when their blocks are read; aliases that the structure itself gives are allowed.
     pub(super) fn report_alias(
         &self,
         tag: &MarkupTag<'_>,

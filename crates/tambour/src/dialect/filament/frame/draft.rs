@@ -103,7 +103,7 @@ impl FilamentFrame {
         }
     }
 
-    /// Holds the text of the thought from `start` on, where `mark` is.
+    /// Holds the text of the thought that begins at `start` with `mark`.
     fn hold_draft(&mut self, mark: String, doubtful_end: Option<DoubtfulEnd>, start: Place) {
         self.draft = Some(HeldDraft {
             start,

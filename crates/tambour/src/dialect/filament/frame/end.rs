@@ -73,7 +73,7 @@ impl FilamentFrame {
         }
     }
 
-    /// Handles a block that the end of the reply truncated: nothing of it runs (F-214).
+    /// Handles a block that the end of the reply truncated: no part of it runs (F-214).
     fn end_truncated_block(&mut self, end: usize, out: &mut dyn IntentSink) {
         let OpenElementState::Block(mut block) =
             std::mem::replace(&mut self.open_element, OpenElementState::Outside)

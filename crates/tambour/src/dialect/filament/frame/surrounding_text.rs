@@ -162,8 +162,8 @@ impl FilamentFrame {
         taken_len
     }
 
-    /// Begins a part without a tag: at the head of a reply a thought, if one is expected there (F-201), otherwise
-    /// the content (F-206). `is_text` is set if the part begins with text, not with an unknown tag.
+    /// Begins a part without a tag: at the head of a reply a thought, if one is expected there (F-201),
+    /// otherwise the content (F-206). `is_text` is set if the part begins with text, not with an unknown tag.
     pub(super) fn begin_untagged_part(&mut self, at: Place, is_text: bool, out: &mut dyn IntentSink) {
         let is_head = !std::mem::replace(&mut self.has_begun, true);
         let is_thinking = is_head
