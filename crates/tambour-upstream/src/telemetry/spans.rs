@@ -158,7 +158,7 @@ impl TraceSpan {
     }
 
     /// Returns `true` if this span records prompts, replies, arguments and results; `None` if tracing is not
-    /// configured. For a span that was not sampled, and so records nothing, it is `Some(false)`.
+    /// configured. A span that was not sampled records nothing, so the result is `Some(false)`.
     pub fn traces_content(&self) -> Option<bool> {
         let open_span = self.0.as_ref()?;
         Some(open_span.factory.traces_content && open_span.context.span().is_recording())

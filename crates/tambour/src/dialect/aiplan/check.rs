@@ -371,7 +371,7 @@ impl PlanCheck<'_> {
         let Some(mode) = mode else { return };
         let is_filled = text.is_some_and(|text| !text.trim().is_empty());
         let extent = self.places.member_extent("direct_response");
-        match mode.text {
+        match mode.answer {
             AnswerRequirement::Null if text.is_some() => {
                 let message = format!("`/direct_response` is a string in a {} plan", mode.name);
                 self.report_fault(FindingReport::new(
@@ -394,7 +394,7 @@ impl PlanCheck<'_> {
     /// Reads the text of an answer that is not a string, in a mode that allows an answer.
     fn convert_answer(&mut self, mode: Option<&PlanMode>) {
         let value = &self.fields["direct_response"];
-        let text = mode.filter(|mode| mode.text != AnswerRequirement::Null).and_then(|_| text_in(value));
+        let text = mode.filter(|mode| mode.answer != AnswerRequirement::Null).and_then(|_| text_in(value));
         let Some(text) = text.filter(|_| is_lossless(value)) else {
             return self.report_type("direct_response", "a string or null", "P-013");
         };

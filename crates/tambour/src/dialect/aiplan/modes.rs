@@ -7,7 +7,7 @@ use super::options::PlanVariant;
 pub(super) struct PlanMode {
     pub(super) name: &'static str,
     /// Requirement on `direct_response`.
-    pub(super) text: AnswerRequirement,
+    pub(super) answer: AnswerRequirement,
     /// Requirement on `tool_calls`.
     pub(super) calls: CallRequirement,
     /// An additional field that must be an object.
@@ -42,7 +42,7 @@ pub(super) enum CallRequirement {
 
 const TOOL_EXECUTION: PlanMode = PlanMode {
     name: "TOOL_EXECUTION",
-    text: AnswerRequirement::Null,
+    answer: AnswerRequirement::Null,
     calls: CallRequirement::Required,
     extra_field: None,
     spec_rows: ("P-007", "P-008"),
@@ -54,7 +54,7 @@ const TOOL_EXECUTION: PlanMode = PlanMode {
 
 const KNOWLEDGE_QA: PlanMode = PlanMode {
     name: "KNOWLEDGE_QA",
-    text: AnswerRequirement::Required,
+    answer: AnswerRequirement::Required,
     calls: CallRequirement::Forbidden,
     extra_field: None,
     spec_rows: ("P-009", "P-010"),
@@ -66,7 +66,7 @@ const KNOWLEDGE_QA: PlanMode = PlanMode {
 
 const GENERAL_CHAT: PlanMode = PlanMode {
     name: "GENERAL_CHAT",
-    text: AnswerRequirement::Required,
+    answer: AnswerRequirement::Required,
     calls: CallRequirement::Forbidden,
     extra_field: None,
     spec_rows: ("P-011", "P-012"),
@@ -78,7 +78,7 @@ const GENERAL_CHAT: PlanMode = PlanMode {
 
 const PLAN_EXECUTION: PlanMode = PlanMode {
     name: "PLAN_EXECUTION",
-    text: AnswerRequirement::Optional,
+    answer: AnswerRequirement::Optional,
     calls: CallRequirement::Forbidden,
     extra_field: Some("execution_plan"),
     spec_rows: ("P-009", "P-010"),
@@ -88,7 +88,7 @@ const PLAN_EXECUTION: PlanMode = PlanMode {
 /// Returns the modes of a variant.
 pub(super) fn plan_modes(variant: PlanVariant) -> &'static [PlanMode] {
     const QA_WITH_TOOLS: PlanMode =
-        PlanMode { text: AnswerRequirement::Optional, calls: CallRequirement::ReadOnly, ..KNOWLEDGE_QA };
+        PlanMode { answer: AnswerRequirement::Optional, calls: CallRequirement::ReadOnly, ..KNOWLEDGE_QA };
     match variant {
         PlanVariant::V1 => &[TOOL_EXECUTION, KNOWLEDGE_QA, GENERAL_CHAT],
         PlanVariant::V2 => &[TOOL_EXECUTION, QA_WITH_TOOLS, PLAN_EXECUTION],

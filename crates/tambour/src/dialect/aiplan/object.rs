@@ -189,7 +189,7 @@ impl PlanObject {
                         let mode = find_mode(options::plan_variant(options), &self.mode);
                         let mode = mode.filter(|_| self.mode.len() <= MAX_MODE);
                         self.allows_answer = !self.is_too_large
-                            && mode.is_some_and(|mode| mode.text != AnswerRequirement::Null);
+                            && mode.is_some_and(|mode| mode.answer != AnswerRequirement::Null);
                     }
                     PlanString::Answer | PlanString::Other => return,
                 }

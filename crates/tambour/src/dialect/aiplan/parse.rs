@@ -406,7 +406,7 @@ impl PlanReader {
         }
         object.emit_thought(text_field("thought"), (&mut self.has_thought, self.has_answer), out);
         let mode = find_mode(options::plan_variant(&self.options), text_field("response_mode"));
-        object.allows_answer = mode.is_some_and(|mode| mode.text != AnswerRequirement::Null);
+        object.allows_answer = mode.is_some_and(|mode| mode.answer != AnswerRequirement::Null);
         object.hold_answer(text_field("direct_response"));
     }
 }

@@ -103,7 +103,7 @@ fn write_mode_rules(texts: &PromptTexts, options: &Options) -> String {
     let is_plain = |mode: &PlanMode| {
         mode.extra_field.is_none()
             && matches!(
-                (mode.text, mode.calls),
+                (mode.answer, mode.calls),
                 (AnswerRequirement::Null, CallRequirement::Required)
                     | (AnswerRequirement::Required, CallRequirement::Forbidden)
             )
@@ -118,7 +118,7 @@ fn write_mode_rules(texts: &PromptTexts, options: &Options) -> String {
         .map(|tool| tool.name.as_str())
         .collect();
     let mut text = String::new();
-    for PlanMode { name, text: answer_rule, calls, extra_field: field, .. } in modes {
+    for PlanMode { name, answer: answer_rule, calls, extra_field: field, .. } in modes {
         // A mode that allows read-only calls allows no calls if no read-only tool exists.
         let calls = if *calls == CallRequirement::ReadOnly && read_only_tools.is_empty() {
             CallRequirement::Forbidden

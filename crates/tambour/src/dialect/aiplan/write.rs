@@ -105,7 +105,7 @@ pub(super) fn schema(options: &Options) -> Value {
             let mut branch = json!({
                 "properties": {
                     "response_mode": { "const": mode.name, "description": mode.usage[1] },
-                    "direct_response": match mode.text {
+                    "direct_response": match mode.answer {
                         AnswerRequirement::Null => json!({ "type": "null" }),
                         AnswerRequirement::Required => filled_string(),
                         AnswerRequirement::Optional => json!({ "type": ["string", "null"], "pattern": "\\S" }),
@@ -127,7 +127,7 @@ pub(super) fn schema(options: &Options) -> Value {
                     "description": "The steps of the plan.",
                 });
                 branch["required"] = json!([field]);
-            } else if mode.text == AnswerRequirement::Optional {
+            } else if mode.answer == AnswerRequirement::Optional {
                 // Without a text there must be calls.
                 branch["anyOf"] = json!([
                     { "properties": { "direct_response": filled_string() } },
