@@ -194,8 +194,8 @@ impl SpanTracker {
                 self.end_run();
                 let piece = &text[at..found];
                 self.has_content |= !piece.trim_matches(|c: char| c.is_whitespace() || c == '>').is_empty();
-                // An odd number of backslashes escapes. If they fill the piece, they continue those before
-                // it.
+                // An odd number of backslashes escapes the next backtick. If the piece is nothing but
+                // backslashes, they continue those of the piece before.
                 let slashes = piece.len() - piece.trim_end_matches('\\').len();
                 self.is_run_escaped = (slashes % 2 == 1) != (slashes == piece.len() && self.is_run_escaped);
             }

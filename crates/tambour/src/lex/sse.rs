@@ -25,11 +25,11 @@ pub struct SseReader {
 /// One frame: the lines up to a blank line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SseFrame<'a> {
-    /// Name of its `event` line; empty when there is none.
+    /// Event name, from the `event` line; empty if there is none.
     pub name: &'a str,
     /// Data, several lines joined by line feeds.
     pub data: &'a [u8],
-    /// True if a part of it exceeded the limit.
+    /// True if part of the frame was dropped because of the limit.
     pub is_truncated: bool,
 }
 

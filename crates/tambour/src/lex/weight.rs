@@ -99,7 +99,7 @@ pub fn weigh(text: &[u8]) -> JsonWeight {
 }
 
 impl JsonWeight {
-    /// Adds the memory of a container itself; `max_bytes` is the most that one has taken so far.
+    /// Adds the memory of a container itself; `max_bytes` is the size of the largest container so far.
     fn add_container(&mut self, container: &OpenContainer, max_bytes: &mut usize) {
         if !container.has_content {
             return;

@@ -1,6 +1,7 @@
 //! Rewriting of a reply in its canonical form. The written text is read again before it is returned: it must
 //! not act where the reply did not, must pass the strict check, and must be written the same the next time.
-//! If no form does, the last one tried is returned, without actions and with all markup escaped.
+//! If no form meets these conditions, the last one tried is returned, without actions and with all markup
+//! escaped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ const MAX_PASSES: usize = 4;
 
 /// Writes a reply again and checks the text against the actions of the original.
 pub(super) struct ReplyRewriter<'a> {
-    /// Names of the requested and of the detected dialect. Read in either, the result acts no more than the
-    /// original; in the detected one it is stable.
+    /// Names of the requested and of the detected dialect. In both, the result acts no more than the original
+    /// reply; in the detected one it is also stable.
     dialects: [&'static str; 2],
     options: Options,
     /// Writes events as text of the dialect.
@@ -173,7 +174,7 @@ fn count_actions(events: &[Event<'_>]) -> HashMap<String, usize> {
 fn escape_tags<'a>(event: &'a Event<'_>) -> Event<'a> {
     let Event::FinalDelta { text } = event else { return event.clone() };
     let mut out = String::with_capacity(text.len());
-    // End of the last run of `<` and white space, found once for each run, so that n of them take n steps.
+    // End of the last run of `<` and white space. It is searched for once per run, so the work is linear.
     let mut run_end = 0;
     for (start, c) in text.char_indices() {
         let end = start + c.len_utf8();

@@ -28,7 +28,7 @@ use crate::span::{Extent, Place};
 
 /// Maximum number of queries of one reply (T-045).
 pub const MAX_QUERIES: usize = 5;
-/// Maximum number of queries that is usual (T-049).
+/// Largest usual number of queries (T-049).
 pub const USUAL_QUERIES: usize = 3;
 /// Maximum length of a query in Unicode scalar values (T-047, R-10).
 pub const MAX_QUERY_CHARS: usize = 80;

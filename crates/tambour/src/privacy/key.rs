@@ -89,7 +89,7 @@ fn has_key_prefix(token: &[char]) -> bool {
             && prefix.chars().eq(token[..prefix_len].iter().copied())
             && token.iter().any(char::is_ascii_digit)
             && token[prefix_len..].iter().filter(|c| c.is_ascii_alphanumeric()).count() >= *min_len
-            // A prefix without `-` or `_` also occurs in other tokens; a `+` or `/` is a sign of one.
+            // A prefix without `-` or `_` may also begin other tokens; a `+` or `/` shows that it does.
             && (prefix.contains(['-', '_']) || token.iter().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)))
     })
 }

@@ -233,7 +233,7 @@ fn is_chinese_landline(window: &GroupWindow<'_>) -> bool {
     if !(local.len() == 8 || (area_len == 4 && local.len() == 7)) || local.starts_with('0') {
         return false;
     }
-    // Local numbers do not begin with 1. That is required only where the form alone is not distinct enough:
+    // Local numbers do not begin with 1. That is required only where the form alone is not distinctive enough:
     // not after a dash or parenthesis, and not after a three-digit area code without a gap.
     let is_assigned = !local.starts_with('1');
     match window.lengths()[..] {

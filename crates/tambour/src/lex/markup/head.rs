@@ -68,8 +68,8 @@ pub(super) enum HeadStep {
 
 impl TagNames {
     /// Returns whether a token that is unfinished at the end of a reply is the beginning of a tag of one of
-    /// these names: a bracket followed by at least a slash or a letter of the name. With words without a
-    /// value after the name it is prose.
+    /// these names: a bracket followed by at least a slash or a letter of the name. If words without a
+    /// value follow the name, it is prose.
     #[must_use]
     pub fn starts_tag(&self, carry: &str) -> bool {
         let mut chars = carry.chars();

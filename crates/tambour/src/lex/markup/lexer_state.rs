@@ -58,7 +58,7 @@ pub(super) enum LexerStep {
     Mismatch,
 }
 
-/// Settings of the syntax, and whether a comment is open, where some marks mean nothing.
+/// Settings of the syntax, and whether a comment is open: some marks mean nothing inside one.
 #[derive(Clone, Debug)]
 pub(super) struct MarkupSyntax {
     /// A literal mark that begins with `<<`, such as `<<ParsingError>>`, or empty.

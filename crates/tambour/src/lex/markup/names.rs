@@ -9,7 +9,7 @@ use crate::lex::marks;
 #[derive(Clone, Debug)]
 pub struct TagNames(Arc<[TagName]>);
 
-/// A name in lower case, by which names are sorted, and as spelled.
+/// A name in lower case, which is the sort key, and as spelled.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TagName {
     lowercase: Box<str>,
@@ -60,7 +60,7 @@ impl TagNames {
     pub(super) fn extend_prefix(&self, prefix: NamePrefix, c: char) -> Option<NamePrefix> {
         let lowercase = c.to_ascii_lowercase();
         let NamePrefix { mut first, mut end, len } = prefix;
-        // Names are sorted, so those that match are adjacent; a name that does not is skipped once per tag.
+        // Names are sorted, so the matching ones are adjacent. Each other name is skipped once per tag.
         let next_char = |name: usize| self.0[name].lowercase.get(len..).and_then(|rest| rest.chars().next());
         while first < end && next_char(first) < Some(lowercase) {
             first += 1;

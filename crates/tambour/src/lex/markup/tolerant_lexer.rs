@@ -66,7 +66,7 @@ impl TolerantLexer {
         let TolerantLexer { strict, reader } = self;
         strict.push(text, &mut |token, _| reader.push_token(token, out));
         if !strict.carry().is_empty() {
-            // The strict lexer holds a token that begins with `<`: a misspelled tag before it ends.
+            // The strict lexer holds a token that begins with `<`, which ends a misspelled tag before it.
             reader.end_head(out);
         }
     }

@@ -69,7 +69,7 @@ impl JsonReader {
         let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r');
         let text = &cursor.bytes()[from..at];
         let mut text_end = text.iter().rposition(is_text).map_or(from, |last| from + last + 1);
-        // Of a longer run of white space only the window is held back.
+        // At most `WINDOW` bytes of white space are held back.
         if at - text_end > WINDOW {
             text_end = at - WINDOW;
         }

@@ -20,7 +20,7 @@ pub struct BuiltValue<V = Value> {
     pub start: ValueStart,
     /// End of the value.
     pub end: ValueEnd,
-    /// Duplicate keys; of their values the last is kept (P-030).
+    /// Duplicate keys; the value keeps the last member of each (P-030).
     #[doc(hidden)]
     pub duplicates: Vec<DuplicateKey>,
     /// Doubts about the value and its nested values.

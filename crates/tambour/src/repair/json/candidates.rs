@@ -33,7 +33,7 @@ enum CandidateGap {
 
 /// Ranking criteria in the order of their weight: the value is strong and in a JSON fence; it is strong; it
 /// is not auto-closed. A strong value is unlikely to be prose in brackets: it contains a quoted string or
-/// key, or it is a list with an object or list in it that is not empty.
+/// key, or it is a list that contains a non-empty object or list.
 type CandidateRank = (bool, bool, bool);
 
 /// Collects the values of a text and chooses among them.
@@ -54,8 +54,8 @@ pub(super) struct CandidateSelector<M: ValueMaker> {
     gap_before: CandidateGap,
     /// True if thinking is open.
     pub(super) is_thinking: bool,
-    /// Values after the last closing mark of thinking without an opening mark, since all text before such a
-    /// mark is thinking; all values if there is no such mark.
+    /// Values after the last closing mark of thinking that has no opening mark; all text before such a mark is
+    /// thinking. Without such a mark, all values.
     current_group: CandidateGroup<M>,
     /// Values before that mark, which were in thinking.
     thought_group: CandidateGroup<M>,

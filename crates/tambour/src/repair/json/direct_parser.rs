@@ -8,8 +8,8 @@ use crate::span::Span;
 
 use super::number;
 
-/// Value and span of a text that holds nothing else. `None` if anything would have to be reported: a fault, a
-/// duplicate key, lost digits, a limit.
+/// Parses a text that contains one value and nothing else; returns the value and its span. `None` if anything
+/// would have to be reported: a fault, a duplicate key, lost digits, a limit.
 pub(super) fn parse(text: &str, limits: &Limits) -> Option<(Value, Span)> {
     let mut parser = DirectParser {
         text,

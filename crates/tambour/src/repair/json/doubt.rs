@@ -74,7 +74,8 @@ impl ValueDoubts {
         self.0.iter().find(|doubt| doubt.is_global || doubt.path.starts_with(path))
     }
 
-    /// Returns the doubts with paths that begin at an array, which holds the value at `index`.
+    /// Returns the doubts as those of an array that holds the value at `index`: each path begins with this
+    /// index.
     pub(super) fn into_item(self, index: usize) -> impl Iterator<Item = ValueDoubt> {
         self.0.into_iter().map(move |mut doubt| {
             doubt.path.insert(0, PathStep::Index(index));
