@@ -90,8 +90,8 @@ fn install_tools() -> anyhow::Result<()> {
         )
     {
         anyhow::bail!(
-            "the LLVM tools of the toolchain are missing: `rustup {}`, or LLVM_COV and LLVM_PROFDATA name those of a \
-             package of the same major version as `rustc --version --verbose` says",
+            "the LLVM tools of the toolchain are missing: run `rustup {}`, or set LLVM_COV and LLVM_PROFDATA to the \
+             tools of the LLVM major version that `rustc --version --verbose` prints",
             add_component.join(" ")
         );
     }

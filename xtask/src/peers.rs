@@ -54,13 +54,13 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
     let mut has_failed = false;
     println!("{:<16} {:>11} {:>11} {:>11}", "suite", "consensus", "others", "chunking");
-    // Name of the suite, and minimum percentage of passed consensus rows, on whose value all projects agree.
+    // Name of the suite, and minimum percentage of passed consensus rows (all projects agree on their values).
     let suites = [("json_repair", 97.0), ("jsonrepair", 97.0), ("fenced_json", 100.0), ("baml_jsonish", 0.0)];
     for (name, min_percent) in suites {
         let rows = read_rows(&folder.join(format!("{name}.jsonl")));
         let [consensus, other_count, chunking] = count_repairs(name, &rows, is_verbose);
         println!("{name:<16} {consensus:>11} {other_count:>11} {chunking:>11}");
-        // Of this suite, all rows must pass, also those without a consensus.
+        // In this suite, rows without a consensus must pass too.
         let misses_others = name == "fenced_json" && other_count.passed < other_count.all;
         has_failed |= consensus.percent() < min_percent || chunking.passed < chunking.all || misses_others;
     }

@@ -166,7 +166,8 @@ impl PlaceCounter {
             line_feeds &= line_feeds - 1;
         }
         place.column += len as u32 - last_line_start;
-        // Most English text has none, and without an instruction for it counting bits takes a dozen.
+        // Most English text has no continuation bytes, so counting their bits is skipped: where the CPU has no
+        // instruction for that, it takes a dozen instructions.
         if continuations != 0 {
             // Nothing is left if the last of 64 bytes is a line feed.
             let continuations = continuations.checked_shr(last_line_start).unwrap_or(0);

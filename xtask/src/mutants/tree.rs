@@ -122,11 +122,11 @@ impl WorkspaceCopy {
         let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let path =
             messages.filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?))).next_back();
-        Ok(Some(path.context("cargo says where the test program is")?))
+        Ok(Some(path.context("cargo did not report the path of the test program")?))
     }
 
     /// Runs the tests that match `filters`, or all if there are no filters. Returns `true` if they pass, and
-    /// `false` if the program hangs.
+    /// `false` if one fails or the program hangs.
     fn run_program(&self, package: &str, program: &Path, filters: &[String]) -> anyhow::Result<bool> {
         let mut child = Command::new(program)
             .args(filters)

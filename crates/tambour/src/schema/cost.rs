@@ -29,7 +29,7 @@ const QUOTED_BYTES: u64 = 96;
 /// Approximate bytes of faults collected in the time of one step.
 pub(super) const FAULT_BYTES_PER_STEP: u64 = 64;
 
-/// Keywords with a schema, or list of schemas, for the same value, all of whose faults count.
+/// Keywords with a schema, or list of schemas, for the same value; all their faults count.
 const ALL_KEYWORDS: [&str; 3] = ["allOf", "then", "else"];
 /// Keywords of alternatives, whose faults are nested in one fault.
 const ALTERNATIVE_KEYWORDS: [&str; 2] = ["anyOf", "oneOf"];
@@ -43,8 +43,8 @@ const ELEMENT_KEYWORDS: [&str; 4] = ["items", "prefixItems", "additionalItems", 
 const FIELD_KEYWORDS: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 /// Keywords that refer to another schema for the same value.
 pub(super) const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// Keywords that find at most one fault each. `type`, `enum`, `required` and `dependentRequired` are missing:
-/// their faults are counted by the value.
+/// Keywords that find at most one fault each. `type`, `enum`, `required` and `dependentRequired` are not listed:
+/// [`CostEstimator::estimate_assertions`] counts their faults one by one.
 const ASSERTION_KEYWORDS: [&str; 26] = [
     "const",
     "contains",

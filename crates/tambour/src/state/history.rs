@@ -79,7 +79,7 @@ impl AppliedBlock {
         Ok(())
     }
 
-    /// Undoes one change; `None`, with nothing changed, if the value after it is not there.
+    /// Undoes one change; `None`, with nothing changed, if the state does not hold the value after the change.
     fn undo_change(&self, state: &mut Value, changed_place: &ChangedPlace) -> Option<()> {
         let result = self.results.get(changed_place.index)?;
         let added_value = match &result.after {
@@ -96,7 +96,7 @@ impl AppliedBlock {
             .then_some(())
     }
 
-    /// Redoes one change; `None`, with nothing changed, if the value before it is not there.
+    /// Redoes one change; `None`, with nothing changed, if the state does not hold the value before the change.
     fn redo_change(&self, state: &mut Value, changed_place: &ChangedPlace) -> Option<()> {
         let result = self.results.get(changed_place.index)?;
         if let Some(before) = &result.before

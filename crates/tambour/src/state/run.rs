@@ -210,7 +210,7 @@ impl BlockRun<'_> {
         }
     }
 
-    /// Creates a value with its missing parents. The change is the outermost new one.
+    /// Creates a value with its missing parents. The changed place is that of the outermost new value.
     fn create(
         &mut self,
         op: Op,
@@ -451,8 +451,8 @@ pub(super) fn undo_change(
     }
 }
 
-/// Wraps a value in new objects with the keys `parent_keys`, outermost first; for `PUSH`, in a list before
-/// that.
+/// Wraps a value in new objects with the keys `parent_keys`, outermost first; for `PUSH`, the innermost one
+/// holds a list with the value.
 pub(super) fn wrap_in_parents(parent_keys: &[String], op: Op, value: Value) -> Value {
     let value = if op == Op::Push { Value::Array(vec![value]) } else { value };
     parent_keys.iter().rev().fold(value, |inner, key| Value::Object(Map::from_iter([(key.clone(), inner)])))

@@ -112,7 +112,7 @@ const LINEAR_KEYS: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyIndex {
     hasher: RandomState,
-    /// Position of a key plus one, or zero. The length is a power of two.
+    /// For each slot, the position of its key plus one, or zero if it is free. The length is a power of two.
     slots: Vec<u32>,
     /// Number of slots in use.
     used: usize,

@@ -94,9 +94,9 @@ fn is_rounded(word: &str) -> bool {
     }
     let Ok(float) = word.parse::<f64>() else { return true };
     // Nothing is lost if the double is printed as the number was written. The shortest text of a double is
-    // not always the same: a printer may choose either of two that are equally short. So the number is also
-    // compared with the text of as many digits that is nearest to the double. The limit of 40 digits saves
-    // memory: more than 17 digits are not compared.
+    // not unique: of two equally short texts, a printer may choose either. So the number is also compared
+    // with the double as printed with the same number of digits. The limit of 40 digits saves memory: more
+    // than 17 digits are not compared.
     let (shortest_text, nearest_text) =
         (format!("{float:e}"), format!("{float:.*e}", digits.len().min(40) - 1));
     let written_digits = (digits, exponent);

@@ -277,7 +277,7 @@ fn remove_members(text: &str, mut ranges: Vec<Range<u32>>) -> String {
     out
 }
 
-/// Appends text that remains, without its leading comma if it now is the first in its object.
+/// Appends text that remains, without its leading comma if it is now the first in its object.
 fn append_remaining(text: &str, out: &mut String) {
     let text = if out.ends_with('{') { text.trim_start_matches(',') } else { text };
     out.push_str(text);

@@ -128,8 +128,8 @@ impl JsonReader {
         Ok(QuoteRole::Text)
     }
 
-    /// Returns whether a key ends before `next`: a colon follows, a value whose colon is missing, or
-    /// punctuation before which the value is missing.
+    /// Returns whether a key ends before `next`: at `next` there is a colon, a value without its colon, or
+    /// punctuation where the value should be.
     fn ends_key(&self, lookahead: &Lookahead<'_>, next: usize) -> Result<bool, MissingInput> {
         if let Some(mark) = lookahead.mark_at(next)? {
             return Ok(mark != b')');
@@ -346,8 +346,8 @@ impl JsonReader {
         if self.stack.last() == Some(&JsonFrame::Object) || has_closing {
             return Ok(lookahead.check_key(at, 1)? == KeyCheck::Yes);
         }
-        // In an array, a comma and a space may also precede a quotation, so there must be no space, or a line
-        // break.
+        // In an array, a comma and a space may also precede a quotation within the string. So the tail must be
+        // a lone comma, or contain a line break.
         let is_tight = has_newline && has_comma || tail == b",";
         if !is_tight || self.string.is_in_inner_quotes {
             return Ok(false);

@@ -113,8 +113,8 @@ enum TextMatch {
     NoMatch,
     /// Value whose opening bracket has this many bytes.
     Value(usize),
-    /// Run of backticks or tildes, of this many bytes with its language. It begins or ends a fence, or is
-    /// too short or inside another fence, and then only skipped.
+    /// Run of backticks or tildes; the length in bytes includes the language after it. It begins or ends a
+    /// fence; a run that is too short or inside another fence is only skipped.
     FenceMarker(usize),
     /// Comment of this many bytes.
     Comment(usize),
@@ -375,7 +375,7 @@ impl JsonReader {
                 TextMatch::ThoughtEnd(length, ThoughtClosing::SameName)
             }
             MarkKind::Close => TextMatch::ThoughtEnd(length, ThoughtClosing::Unopened),
-            // Text outside of thinking.
+            // Outside of thinking, these marks are text.
             MarkKind::CloseOwn | MarkKind::Header | MarkKind::Stop => TextMatch::NoMatch,
         })
     }
