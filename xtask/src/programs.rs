@@ -60,9 +60,9 @@ fn build_programs(root: &Path) -> anyhow::Result<Vec<TestProgram>> {
         let (Some(path), true) = (message["executable"].as_str(), message["profile"]["test"] == true) else {
             continue;
         };
-        let to_text = |value: &Value| value.as_str().map(str::to_owned).context("cargo says it");
+        let to_text = |value: &Value| value.as_str().map(str::to_owned).context("cargo left out a field");
         let folder = PathBuf::from(to_text(&message["manifest_path"])?);
-        let folder = folder.parent().context("a manifest is in a folder")?.to_owned();
+        let folder = folder.parent().context("the path of a manifest has no folder")?.to_owned();
         let package = folder.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{package} {}", to_text(&message["target"]["name"])?);
         let size = std::fs::metadata(path)?.len();

@@ -14,8 +14,8 @@ pub(crate) struct ProofStamp {
 }
 
 impl ProofStamp {
-    /// Hashes all files at or below `paths`, which are relative to `root`, the version of the compiler, and
-    /// the output of `commands`. `name` is that of the file for the hash.
+    /// Hashes all files at or below `paths` (relative to `root`), the version of the compiler, and the output
+    /// of `commands`. `name` is the file name of the stored hash.
     pub(crate) fn compute(
         root: &Path,
         name: &str,
@@ -71,7 +71,7 @@ fn list_files(path: PathBuf) -> anyhow::Result<Vec<PathBuf>> {
 /// Target folder of the build that made this program.
 pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?;
-    let folder = program.parent().and_then(Path::parent).context("a program is in a folder of a profile")?;
+    let folder = program.parent().and_then(Path::parent).context("this program is in no target folder")?;
     Ok(folder.to_owned())
 }
 

@@ -38,8 +38,8 @@ const PASSES: [WorkPass; 3] = [
     WorkPass { sizes: [40 << 10, 80 << 10, 160 << 10], max_growth: 2.3 },
 ];
 
-/// Instructions per byte up to which no growth is suspicious, since jumps in the cost of copying memory
-/// dominate it.
+/// Instructions per byte up to which no growth is suspicious: in such cheap work, jumps in the cost of
+/// copying memory dominate.
 const CHEAP_INSTRUCTIONS: f64 = 60.0;
 
 /// Chunk size in bytes, like that of models.
@@ -93,7 +93,7 @@ fn run_unless_unchanged() -> anyhow::Result<()> {
         &[&["valgrind", "--version"]],
     )?;
     if stamp.is_current() {
-        println!("nothing that the counts depend on has changed since they were last good");
+        println!("sources, compiler and valgrind have not changed since the last successful comparison");
         return Ok(());
     }
     compare_costs("few")?;
@@ -165,7 +165,7 @@ fn compare_costs(amount: &str) -> anyhow::Result<()> {
     }
     let mut suspicious = select_suspicious(costs, 0);
     for pass_index in 1..PASSES.len() {
-        println!("{} of them looked at again with larger inputs", suspicious.len());
+        println!("{} suspicious cases are counted again with larger inputs", suspicious.len());
         let costs = count_all(&group_by_dialect(&suspicious), pass_index, amount)?;
         suspicious = select_suspicious(costs, pass_index);
     }
@@ -243,7 +243,7 @@ impl WorkJob {
         let counts = counts?;
         anyhow::ensure!(
             counts.len() == 3 * self.case_indices.len(),
-            "{} counts of {} cases",
+            "callgrind wrote {} counts for {} cases",
             counts.len(),
             self.case_indices.len()
         );

@@ -128,7 +128,7 @@ fn an_id_in_a_file_nobody_reads_does_not_count() {
         );
         assert!(!repository.is_counted("J-052"), "{path}");
     }
-    // The same file is read where it belongs, and where the tests of a library run.
+    // The same fixture counts in its own folder, and the same source in a library with tests that run.
     assert!(PlantedRepository::new("read", &[("fixtures/lines.jsonl", &with_dialect)]).is_counted("J-052"));
     let lib = [("crates/a/src/lib.rs", TEST), ("crates/a/Cargo.toml", "[lib]\ntest = false\n")];
     assert!(PlantedRepository::new("lib", &lib[..1]).is_counted("J-052"));

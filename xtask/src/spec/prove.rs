@@ -205,7 +205,7 @@ pub(super) fn objections_to_unasserted_rows(fixture: &Fixture, rows: &[SpecRow])
     let named_rows = rows.iter().filter(|row| fixture.spec.contains(&row.id));
     let objections = named_rows.filter(|row| !scan::asserts_row(fixture, row)).map(|row| {
         let subject = if row.describes_output { "what comes out" } else { "findings" };
-        format!("{} names {}, which is about {subject}, but compares none", fixture.name, row.id)
+        format!("{} names {}, which is about {subject}, but asserts nothing about it", fixture.name, row.id)
     });
     objections.collect()
 }

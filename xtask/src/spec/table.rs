@@ -49,7 +49,7 @@ pub(super) fn read_rows(root: &Path) -> anyhow::Result<Vec<SpecRow>> {
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         for row in parse_rows(&text) {
             let is_duplicate = rows.iter().any(|other| other.id == row.id);
-            anyhow::ensure!(!is_duplicate, "{}: {} is there twice", path.display(), row.id);
+            anyhow::ensure!(!is_duplicate, "{}: {} occurs twice", path.display(), row.id);
             rows.push(row);
         }
         // M-010 is prose rather than a row, since its text spans lines.

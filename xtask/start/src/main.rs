@@ -91,7 +91,7 @@ const TOOLS: &str = "xtask-tools";
 /// Command of `xtask-tools`, which is built into the same folder as this program.
 fn tools_command() -> anyhow::Result<Command> {
     let program = std::env::current_exe()?;
-    let folder = program.parent().context("a program is in a folder")?;
+    let folder = program.parent().context("the path of this program has no folder")?;
     Ok(Command::new(folder.join(TOOLS).with_extension(std::env::consts::EXE_EXTENSION)))
 }
 

@@ -238,7 +238,7 @@ impl InstallMethod {
     fn install(&self) {
         let command = self.full_command();
         if self.command[0] == "apt-get" {
-            // Package lists may be outdated. They are updated by the words before `install`, then `update`.
+            // Package lists may be outdated, so `apt-get update` runs first, with `sudo` if `install` needs it.
             let update = command.iter().take_while(|word| **word != "install").copied().chain(["update"]);
             let update: Vec<&str> = update.collect();
             let _ = Command::new(update[0]).args(&update[1..]).status();

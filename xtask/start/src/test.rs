@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let build = ["build", "--workspace", "--lib", "--bins", "--tests", "--examples"];
     if steps.run_step("build", cargo_command().args(build)) {
         let packages =
-            package_install.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the set-up has panicked")));
+            package_install.join().unwrap_or_else(|_| Err(anyhow::anyhow!("installing packages panicked")));
         run_steps_after_build(&mut steps, clients, packages)?;
     }
     run_fuzz_targets(&mut steps)?;
@@ -282,7 +282,7 @@ fn create_python_environment(steps: &mut TestSteps) -> Option<PathBuf> {
     if !python.is_file() {
         let mut venv = Command::new("python3");
         venv.args(["-m", "venv"]).arg(&environment);
-        if !steps.run_step("clients, a Python of their own", &mut venv) {
+        if !steps.run_step("clients, Python environment", &mut venv) {
             return None;
         }
     }

@@ -43,8 +43,8 @@ const ELEMENT_KEYWORDS: [&str; 4] = ["items", "prefixItems", "additionalItems", 
 const FIELD_KEYWORDS: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 /// Keywords that refer to another schema for the same value.
 pub(super) const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// Keywords that find at most one fault each. `type`, `enum`, `required` and `dependentRequired` are not listed:
-/// [`CostEstimator::estimate_assertions`] counts their faults one by one.
+/// Keywords that find at most one fault each. `type`, `enum`, `required` and `dependentRequired` are not among
+/// them: `estimate_assertions` counts their faults.
 const ASSERTION_KEYWORDS: [&str; 26] = [
     "const",
     "contains",

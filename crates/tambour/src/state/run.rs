@@ -451,8 +451,8 @@ pub(super) fn undo_change(
     }
 }
 
-/// Wraps a value in new objects with the keys `parent_keys`, outermost first; for `PUSH`, the innermost one
-/// holds a list with the value.
+/// Wraps a value in new objects with the keys `parent_keys`, outermost first. For `PUSH`, the value is first
+/// wrapped in a list.
 pub(super) fn wrap_in_parents(parent_keys: &[String], op: Op, value: Value) -> Value {
     let value = if op == Op::Push { Value::Array(vec![value]) } else { value };
     parent_keys.iter().rev().fold(value, |inner, key| Value::Object(Map::from_iter([(key.clone(), inner)])))

@@ -346,8 +346,8 @@ impl JsonReader {
         if self.stack.last() == Some(&JsonFrame::Object) || has_closing {
             return Ok(lookahead.check_key(at, 1)? == KeyCheck::Yes);
         }
-        // In an array, a comma and a space may also precede a quotation within the string. So the tail must be
-        // a lone comma, or contain a line break.
+        // In an array, a comma and a space may also precede a quotation within the string. So the tail must
+        // be a lone comma, or a comma with a line break.
         let is_tight = has_newline && has_comma || tail == b",";
         if !is_tight || self.string.is_in_inner_quotes {
             return Ok(false);

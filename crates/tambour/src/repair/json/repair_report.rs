@@ -8,8 +8,8 @@ use super::event::{JsonSink, TokenPlace};
 use super::reader::JsonReader;
 use super::state::{ExpectedToken, OpenLexeme, TextCursor, TextSpot};
 
-/// Distance in bytes from the last known place beyond which a place is computed at once instead of on request,
-/// so that later places stay cheap.
+/// Distance in bytes from the last known place beyond which a place is computed at once instead of on
+/// request, so that later places stay cheap.
 const MAX_UNCOUNTED_BYTES: usize = 1 << 10;
 
 /// Rule of a repair, and the doubt that it casts on the value.
