@@ -14,8 +14,8 @@ pub(super) enum MarkerForm {
     Near,
 }
 
-/// Rule that a reply is not the marker, without the parts that each dialect adds: its specification rows and
-/// its correct example.
+/// Rule that a reply is not the marker, without the parts that each dialect adds: the specification rows and
+/// the correct example.
 pub(super) const DECLARATION: Rule = Rule {
     code: "parsing_error_marker",
     rows: &[],
@@ -85,7 +85,7 @@ pub(super) struct MarkerWatch {
     is_near: bool,
 }
 
-/// Part of the marker read last. Numbers count the characters of that part read so far.
+/// Part of the marker that was read last. Each number counts the characters of that part so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MarkerState {
     /// White space before everything else.
@@ -174,7 +174,7 @@ impl MarkerWatch {
             MarkerState::Fence(len) if self.fence == Some(c) && len < MAX_FENCE_LEN => {
                 MarkerState::Fence(len + 1)
             }
-            // One or two backticks open a code span; fewer than three tildes are nothing.
+            // One or two backticks open a code span; fewer than three tildes open nothing.
             MarkerState::Fence(len) if len < 3 && self.fence == Some('~') => MarkerState::Other,
             MarkerState::Fence(len) if len >= 3 && c.is_ascii_alphanumeric() => MarkerState::Info(1),
             MarkerState::Info(len) if c.is_ascii_alphanumeric() && len < MAX_INFO_LEN => {

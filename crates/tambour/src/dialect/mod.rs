@@ -1,5 +1,5 @@
-//! Readers of reply formats, called dialects: one folder for each, and one file for `auto`, which finds out
-//! the dialect of a reply. The other files are shared by several dialects.
+//! Readers of reply formats, called dialects: one folder for each, and one file for `auto`, which detects the
+//! dialect of a reply. The other files are shared by several dialects.
 //!
 //! A dialect knows neither the source of its bytes nor the receiver of its events. It emits the meaning of a
 //! reply in order as [`Intent`]s, and its faults as [`FindingReport`]s; policy and sequencer turn these into
@@ -109,7 +109,7 @@ pub struct UpdateIntent {
     pub analysis: String,
     /// The operations, including those that can never be applied.
     pub operations: Vec<Operation>,
-    /// Set if all operations are applied or none (F-113).
+    /// Set if either all operations are applied or none (F-113).
     pub is_atomic: bool,
 }
 

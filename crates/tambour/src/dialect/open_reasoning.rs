@@ -1,9 +1,9 @@
 //! Unclosed reasoning before the requested structure.
 //!
-//! Models forget the closing mark, and then the whole reply reads as reasoning. If its text ends with a run,
-//! which is one or more JSON values on separate lines with only fences and commas between and after them, and
-//! one of the values has a field of the structure, the reasoning ends where the run begins. Actions in the
-//! run are not carried out.
+//! Models forget the closing mark, and then the whole reply reads as reasoning. A run is one or more JSON
+//! values on separate lines, with only fences and commas between and after them. If the text ends with a run
+//! and one of its values has a field of the structure, the reasoning ends where the run begins. Actions in
+//! the run are not carried out.
 
 use crate::lex::fence::{self, Fence};
 use crate::limits::Limits;
@@ -64,8 +64,8 @@ impl ReasoningBuffer {
         self.release(usize::MAX, out);
     }
 
-    /// Ends the reply. Returns the structure, if the text ends with one, and its place, else the place after
-    /// the text. `out` receives the text before the structure.
+    /// Ends the reply. Returns the place and the text of the structure at the end of the text; without one,
+    /// the place after the text. `out` receives the text before the structure.
     pub(super) fn finish(mut self, out: &mut dyn FnMut(&str)) -> (Place, Option<String>) {
         let end = self.start.offset + self.held_text.len();
         self.reader.finish(&mut self.finder);
@@ -216,7 +216,7 @@ impl JsonSink for TrailingValueFinder {
             }
             JsonEvent::ValueEnd(end) => {
                 (self.offset, self.has_value) = (end.offset, true);
-                // A value that the reader had to close is no structure.
+                // A value that the reader had to close is not a structure.
                 if end.is_auto_closed || self.run_start.is_some_and(|start| end.offset - start > self.limit) {
                     self.end_run();
                 }

@@ -7,8 +7,8 @@ use std::ops::Range;
 pub(super) struct Preface {
     /// The held text; `None` once the structure has begun or the text was taken.
     held_text: Option<String>,
-    /// Number by which an offset in the reply exceeds the offset of the same text in `held_text`. Right for
-    /// all text still to come, since only earlier text is removed from `held_text`.
+    /// Difference between an offset in the reply and the offset of the same text in `held_text`. Valid for
+    /// all later text, since only earlier text is removed from `held_text`.
     base_offset: usize,
     /// Ranges of thoughts in `held_text`, which are not text of the reply.
     thought_ranges: Vec<Range<usize>>,
@@ -44,7 +44,7 @@ impl Preface {
         }
     }
 
-    /// Sets the offset in the reply of the first text.
+    /// Sets the offset at which the held text begins in the reply.
     pub(super) fn start_at(&mut self, offset: usize) {
         self.base_offset = offset;
     }
@@ -125,7 +125,7 @@ impl Preface {
                 self.thought_ranges.clear();
                 self.thought_bytes = 0;
             } else if self.held_text.as_ref().is_some_and(|buffer| buffer.len() >= 2 * self.limit) {
-                // Thoughts are at least half of the text, so that the work stays linear.
+                // At least half of the text is thoughts, so the work of removing them stays linear.
                 self.compact();
             }
             if to == text.len() {

@@ -1,5 +1,5 @@
 //! Reader for replies that are a JSON structure. It handles the text before the structure: a leading draft,
-//! then text held until the structure begins. At the end it tells whether there was one.
+//! then text held until the structure begins. At the end it reports whether there was one.
 
 use super::draft::{LeadingDraft, ReasoningRules};
 use super::preface::{Preface, PrefaceOverflow};

@@ -1,6 +1,6 @@
 //! Text around a JSON structure: its current line, and text that is kept because its meaning depends on what
-//! follows. For example, it is the answer if the reply has no other. Each dialect decides what a line
-//! means, and what is kept.
+//! follows. For example, kept text is the answer if the reply has no other. Each dialect decides what
+//! a line means, and what is kept.
 
 use crate::span::{Extent, Place};
 
@@ -16,7 +16,7 @@ pub(super) struct SurroundingLines {
 /// A line outside a structure, or the part of a line before or after a value or thought.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SurroundingLine {
-    /// Its beginning, from the first non-blank character; at most [`MAX_LINE_PREFIX`] bytes.
+    /// Beginning of the line, from the first non-blank character; at most [`MAX_LINE_PREFIX`] bytes.
     prefix: String,
     /// Text after the prefix.
     rest: LineRest,
@@ -44,7 +44,7 @@ impl SurroundingLines {
         self.place
     }
 
-    /// Sets the place of the next text, after something else.
+    /// Sets the place of the next text, which follows content of another kind.
     pub(super) fn move_to(&mut self, place: Place) {
         self.place = place;
     }
@@ -78,7 +78,7 @@ impl SurroundingLines {
 }
 
 impl SurroundingLine {
-    /// Adds text, to the prefix as far as it fits.
+    /// Adds text; the prefix takes as much of it as fits.
     fn push(&mut self, text: &str) {
         let kept_len = match self.rest {
             LineRest::Absent => text.floor_char_boundary(MAX_LINE_PREFIX - self.prefix.len()),
@@ -98,7 +98,7 @@ impl SurroundingLine {
         self.prefix.trim()
     }
 
-    /// Returns true if [`SurroundingLine::text`] is not all text of the line.
+    /// Returns true if [`SurroundingLine::text`] omits text of the line.
     pub(super) fn is_cut(&self) -> bool {
         self.rest == LineRest::Text
     }

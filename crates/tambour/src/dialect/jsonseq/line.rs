@@ -17,16 +17,16 @@ pub(super) struct EventLine {
     /// Start of the event (of the `event:` line in an SSE frame), and start of its object.
     pub(super) event_start: Place,
     pub(super) object_start: Place,
-    /// Number of open brackets, that of the object included; 0 outside of objects.
+    /// Number of open brackets, including the object's own; 0 outside of objects.
     pub(super) depth: usize,
     /// Set if `data:` precedes the object, as in an SSE frame, whether or not an `event:` line named it.
     pub(super) is_framed: bool,
-    /// Current key of the object, and of an object in it.
+    /// Current key of the object, and current key of an object nested in it.
     top_key: String,
     nested_key: String,
     /// Number of top-level keys so far.
     key_count: usize,
-    /// Name of the event, as far as it was read, or from the `event:` line of its frame.
+    /// Name of the event as read so far, or from the `event:` line of its frame.
     pub(super) name: String,
     /// Set while the current string is the event's name.
     is_name_string: bool,
@@ -86,7 +86,7 @@ impl EventLine {
         (self.text_depth, self.text_at, self.held_bytes, self.key_count) = (0, 0, 0, 0);
     }
 
-    /// Records a key; `depth` is 1 for those of the object.
+    /// Records a key; `depth` is 1 for keys of the object itself.
     pub(super) fn push_key(&mut self, text: &str, depth: usize, place: TokenPlace<'_>) {
         let key = match depth {
             1 => {
@@ -118,7 +118,7 @@ impl EventLine {
             && WRAPPER_KEYS.contains(&self.top_key.as_str())
     }
 
-    /// Notes the type of the value under `event`, if this event begins one.
+    /// Records whether the value under `event` is a string, if this JSON event begins that value.
     pub(super) fn begin_value(&mut self, event: &JsonEvent<'_>) {
         use JsonEvent::{ArrayStart, Bool, Digits, Null, Number, ObjectStart, StringStart};
         if self.depth == 1

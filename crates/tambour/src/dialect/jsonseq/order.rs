@@ -51,7 +51,7 @@ enum AnswerStage {
     BegunEarly,
 }
 
-/// Events of one reply so far, as far as the order of further ones depends on them.
+/// State of one reply's events so far, which decides what is done with each later event.
 pub(super) struct EventOrder {
     thinking: ThinkingStage,
     /// Set once the model itself wrote `thinking_start` and `thinking_end`.
@@ -105,8 +105,8 @@ impl EventOrder {
         self.held_answer.len() + self.spare_answer.len()
     }
 
-    /// Returns true if text in the event `name`, which should have none, can only be that of a missing delta
-    /// of the phase that starts, of phases without any text, or of the answer.
+    /// Returns true if text in the event `name`, which should have none, can only belong to a missing delta
+    /// a delta of the phase that starts, of the open phase if no phase has text, or of the answer.
     pub(super) fn accepts_text(&self, name: &str) -> bool {
         let may_have_phase = self.thinking < ThinkingStage::Ended && !self.has_final_end;
         match name {
@@ -117,7 +117,7 @@ impl EventOrder {
         }
     }
 
-    /// Emits the text of the event `name`, which should have none, as that of the missing delta.
+    /// Emits the text of the event `name`, which should have none, as the text of the missing delta.
     pub(super) fn emit_misplaced_text(
         &mut self,
         name: &str,
@@ -311,7 +311,7 @@ impl EventOrder {
         match target {
             DeltaTarget::Phase => out.emit_intent(Intent::PhaseText(text)),
             DeltaTarget::Answer => out.emit_intent(Intent::FinalText(text)),
-            // The limit below was reached earlier in this delta.
+            // Earlier text of this delta exceeded the limit (next arm), which ended the thinking.
             DeltaTarget::HeldAnswer if self.thinking == ThinkingStage::Ended => {
                 out.emit_intent(Intent::FinalText(text))
             }
@@ -349,7 +349,7 @@ impl EventOrder {
         self.close_thinking(out);
     }
 
-    /// Ends the thinking, and emits the answer text that waited for that.
+    /// Ends the thinking, and emits the answer text held until then.
     fn close_thinking(&mut self, out: &mut dyn IntentSink) {
         self.thinking = ThinkingStage::Ended;
         out.emit_intent(Intent::ThinkingEnd);
@@ -402,8 +402,8 @@ impl EventOrder {
         }
     }
 
-    /// Keeps the text under doubtful keys, in case the reply has no other answer; in all at most
-    /// `limits.hold` bytes. Returns true if it is kept.
+    /// Keeps the text under doubtful keys, in case the reply has no other answer. Returns false if the text
+    /// cannot be used or would exceed `limits.hold` bytes in total.
     pub(super) fn keep_spare(&mut self, text: &str, keys: Vec<(&'static str, Extent)>) -> bool {
         let has_room =
             self.spare_answer.len() + text.len() <= self.hold_limit && self.spare_keys.len() < MAX_SPARE_KEYS;
@@ -477,7 +477,7 @@ impl EventOrder {
     }
 }
 
-/// The phases seen so far: reads the model's ids and assigns deltas to phases (J-007, J-008, J-010, J-017).
+/// Phases seen so far. Checks the model's ids and assigns deltas to phases (J-007, J-008, J-010, J-017).
 #[derive(Default)]
 struct PhaseNumbering {
     /// Ids of the phases the model itself began.
@@ -486,11 +486,11 @@ struct PhaseNumbering {
     begun_count: u32,
     /// Id of the current phase as a number; `None` before the first phase and after one that begins too late.
     current_id: Option<u64>,
-    /// Id of the current phase as it was written, also if it is no number.
+    /// Id of the current phase as it was written, even if it is not a number.
     written_id: Option<Value>,
-    /// Id that the next one must exceed; 0 before the first.
+    /// Id that the next phase's id must exceed; 0 before the first phase.
     last_id: u64,
-    /// Set if `last_id` comes only from a delta, whose phase may still begin.
+    /// Set if only a delta has used `last_id`, so that the phase with this id may still begin.
     is_last_from_delta: bool,
 }
 
@@ -552,9 +552,9 @@ impl PhaseNumbering {
         reports: &mut EventReports,
         out: &mut dyn IntentSink,
     ) {
-        // Even an unusable id means the current phase, if that was written with the same one.
+        // Even an unusable id means the current phase, if the phase began with the same id.
         let current_id = self.current_id.filter(|_| self.written_id.as_ref() == Some(value));
-        // 0 is the id of no phase.
+        // No phase has the id 0.
         let id = current_id.or_else(|| parse_lenient_id(Some(value))).unwrap_or(0);
         match self.current_id {
             None => {
@@ -590,7 +590,7 @@ pub(super) fn parse_lenient_id(value: Option<&Value>) -> Option<u64> {
     id.filter(|&id| id > 0)
 }
 
-/// Returns the text without its tags. If the texts around a removed tag join to a new tag, that stays text.
+/// Returns the text without its tags. If the removal of a tag creates a new tag, the new one is kept as text.
 fn strip_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     lex_tokens(text, &mut |token| match token {

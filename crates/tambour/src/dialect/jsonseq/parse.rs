@@ -49,8 +49,8 @@ pub(super) struct JsonseqReader {
     options: Arc<Options>,
 }
 
-/// Least number of findings that may be held back before the first event. Even if `limits.findings` is
-/// smaller, more are needed, because findings that are not listed are counted.
+/// Minimum capacity for findings held back before the first event. A smaller `limits.findings` does not lower
+/// it, because findings beyond that limit are not listed, but still counted.
 const MIN_HELD_REPORTS: usize = 64;
 
 impl JsonStructure for JsonseqReader {
@@ -209,7 +209,7 @@ impl JsonseqReader {
                     self.end_frame(ended_frame, out);
                 }
             }
-            // A comment counts as one line, whatever lines it contains.
+            // A comment counts as one line, even if it contains line breaks.
             JsonEvent::Comment(text) => {
                 let ended_frame = self.surroundings.push(text, &mut self.pending, out);
                 self.end_frame(ended_frame, out);

@@ -89,7 +89,7 @@ impl EventReports {
         self.0.push(FindingReport::new(rule, place, end, message).with_row(row).with_repair(repair));
     }
 
-    /// Emits the findings, or holds them back, now that the end of the event is known: its offset is `end`.
+    /// Emits the findings, or holds them back, now that the event is known to end at the offset `end`.
     pub(super) fn flush(&mut self, end: usize, pending: &mut PendingReports, out: &mut dyn IntentSink) {
         for mut report in self.0.drain(..) {
             if report.end == report.place.offset {

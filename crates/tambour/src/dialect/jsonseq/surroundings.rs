@@ -31,9 +31,9 @@ pub(super) struct LineSurroundings {
 
 /// A line outside objects that has ended.
 struct EndedLine {
-    /// The line, with its beginning only.
+    /// Beginning and extent of the line.
     line: SurroundingLine,
-    /// All its text, as far as it is kept.
+    /// Whole text of the line; empty if no prose is kept.
     full_text: String,
 }
 
@@ -143,7 +143,7 @@ impl LineSurroundings {
         object_prefix
     }
 
-    /// Ends an object, whose end is at `place`.
+    /// Ends an object; `place` is the place after it.
     pub(super) fn end_object(&mut self, place: Place) {
         // An object that ends at the start of a line was ended by the line break, so nothing shares its line.
         self.has_object = place.column > 1;

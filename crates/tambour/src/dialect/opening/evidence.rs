@@ -1,4 +1,4 @@
-//! Evidence that a tag begins a structure and is not a word of a text about it.
+//! Evidence that a tag begins a structure and is not only mentioned in a text.
 //!
 //! A tag with nothing before it, and with its text right after it or on the next line, begins a structure,
 //! and its text streams. Text that reads as a sentence about the tag, prose before it, or a fence with prose
@@ -72,7 +72,8 @@ impl TagCandidate {
             || starts_with_dots
             || tag_sentence::starts_lowercase(content)
             || close.is_none() && is_reference;
-        // For a block, the text after its element decides, or the end of the tag's line while it is unclosed.
+        // For a block, the text after its element decides; while the element is unclosed, the rest of the
+        // tag's line does.
         let after = close.map_or("", |(_, end)| content[end..].trim_matches([' ', '\t']));
         let is_line_open = close.map_or(!content.contains('\n'), |_| after.is_empty());
         if self.is_block && extent == PrefixExtent::Part && is_line_open {

@@ -31,13 +31,13 @@ const MAX_NAME_BYTES: usize = 64;
 pub(super) enum ObjectEvidence {
     /// No object can be of a dialect.
     Absent,
-    /// An object has begun whose later keys, or the text after it, may decide.
+    /// An object has begun; its later keys or the text after it may decide.
     Possible,
     /// An object is of the dialect of this name.
     Dialect(&'static str),
 }
 
-/// Finds the dialect whose object begins in the text, alone on its lines or in its fence.
+/// Finds the dialect of an object that begins in the text, alone on its lines or in its fence.
 pub(super) fn object_evidence(text: &str, extent: PrefixExtent) -> ObjectEvidence {
     let mut evidence = ObjectEvidence::Absent;
     for found in find_objects(text, extent) {
@@ -86,7 +86,7 @@ pub(super) struct ObjectKey {
     pub(super) name: String,
     /// Shape of the value, once it has begun.
     pub(super) value: Option<ValueShape>,
-    /// The value, once complete, if it is a text. Of a text that is too long for a name, only the beginning.
+    /// The value, once complete, if it is a string; only its beginning if it is too long for a name.
     pub(super) text: Option<String>,
 }
 
@@ -244,7 +244,7 @@ struct ObjectCollector<'a> {
     depth: usize,
     /// Depth of the object's own keys: 1, or 2 if it is an item of a list.
     key_depth: usize,
-    /// Beginning of the current text value: its pieces until they have at least [`MAX_NAME_BYTES`].
+    /// Beginning of the current text value: its pieces until they reach [`MAX_NAME_BYTES`].
     name_text: Option<String>,
 }
 
@@ -426,8 +426,8 @@ impl WrappedItems {
     }
 }
 
-/// Returns the evidence of an object that wraps a list of a dialect's objects; `None` if it is no wrapper for
-/// this dialect.
+/// Returns the evidence of an object that wraps a list of a dialect's objects; `None` if the object is not a
+/// wrapper for this dialect.
 fn wrapped_evidence(
     found: &FoundObject,
     entry: &DialectEntry,

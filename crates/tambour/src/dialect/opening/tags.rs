@@ -86,7 +86,7 @@ const VOID_ELEMENTS: &[&str] = &["br", "hr", "img", "input", "link", "meta", "p"
 /// Maximum number of tags kept as candidates; one of the first begins the structure, if there is one.
 const MAX_CANDIDATES: usize = 64;
 
-/// Columns of indentation that make a line code in Markdown; a tab counts as all of them.
+/// Columns of indentation that make a line code in Markdown; a tab counts as this many.
 const CODE_INDENT: usize = 4;
 
 /// Beginnings of an XML document, in lower case.
@@ -105,7 +105,7 @@ struct TagScan<'a> {
     head: String,
     /// Tags that may decide the dialect.
     candidates: Vec<TagCandidate>,
-    /// Set if more text must show whether a tag is a word of a sentence.
+    /// Set if only more text can show whether a tag is a word of a sentence.
     needs_more: bool,
     /// Set once prose was read: text that is neither reasoning, nor a role word, nor a fence line.
     has_prose: bool,
@@ -119,7 +119,7 @@ struct TagScan<'a> {
     thinking_lead: ThinkingLead,
     /// Set once a `<thinking>` has begun the reply, or followed reasoning that begins it.
     is_thinking_leading: bool,
-    /// Set once text was read after the `<thinking>` of `thinking`.
+    /// Set once text was read after the tag recorded in `thinking`.
     has_thinking_text: bool,
     /// Set if the last token is a `<thinking>` in a sentence of a draft; a phase after it ends the draft
     /// (T-016).
@@ -149,7 +149,7 @@ enum ReasoningStage {
     /// Closed, without text after it so far.
     ClosedLast,
     /// Closed by a `</thinking>` in the middle of a line, without text after it so far: text on the same line
-    /// makes that a mention.
+    /// would make the tag a mention.
     ClosedInline,
 }
 
@@ -376,9 +376,9 @@ impl TagScan<'_> {
         self.thinking_lead = self.thinking_lead.max(lead);
     }
 
-    /// Returns whether a tag of this name, which would open reasoning, is only a word: of a sentence, or of a
-    /// text about the tag that continues on the next line. Also records that the line has text, if the tag is
-    /// a word, and that more text is needed, if only more text can decide. `text_start` is the offset after
+    /// Returns whether a tag of this name, which would otherwise open reasoning, is only a word: of a
+    /// sentence, or of a text about the tag that continues on the next line. For a word, also records that
+    /// the line has text; if only more text can decide, sets `needs_more`. `text_start` is the offset after
     /// the tag.
     fn detect_word(&mut self, name: &str, text_start: usize) -> bool {
         let is_closing = false;

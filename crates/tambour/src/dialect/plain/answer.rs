@@ -64,7 +64,7 @@ pub(super) struct AnswerWriter {
     quoting: QuotingElements,
     /// Maximum length of unfinished markup in bytes (`limits.tag`).
     tag_limit: usize,
-    /// Maximum length in bytes of the text held from a mark after an open backtick on (`limits.line`).
+    /// Maximum length in bytes of a mark held after an open backtick, with the text around it (`limits.line`).
     line_limit: usize,
 }
 
@@ -224,7 +224,7 @@ impl AnswerWriter {
     ) {
         let markdown = self.markdown_part(text);
         match masks {
-            // The masks are those of the whole text.
+            // The masks cover the whole text, not only its Markdown.
             _ if markdown.len() < text.len() => {
                 self.code.end_line_start();
                 self.code.skim(markdown, STOPS_AT_AMPERSAND);
@@ -292,8 +292,8 @@ impl AnswerWriter {
         self.is_call_form = is_call_form;
     }
 
-    /// Handles the next token of the answer; `candidate` is the mark that the token is, if it is one. Returns
-    /// a mark that is removed.
+    /// Handles the next token of the answer; `candidate` is set if the token is a mark. Returns the mark that
+    /// is removed, if any.
     pub(super) fn push_token(
         &mut self,
         token: &MarkupToken<'_>,
@@ -401,7 +401,7 @@ impl AnswerWriter {
         out: &mut dyn IntentSink,
     ) -> Option<RemovedMark> {
         if self.unfinished_text.contains(['`', '\n']) {
-            // Only quoted attributes contain a backtick or a line break. That is too rare to be handled, so
+            // Only quoted attributes contain a backtick or a line break. This case is too rare to handle, so
             // the mark stays text.
             self.emit_unfinished(out);
             self.emit_mark(raw, at, out);
@@ -486,8 +486,8 @@ impl AnswerWriter {
         }
     }
 
-    /// Ends the reply and decides on held text. Returns a mark that is removed; after its text was read
-    /// again, this must be called once more.
+    /// Ends the reply and decides on held text. If a mark is removed, returns it: the caller must read its
+    /// `text_after` again and then call this method once more.
     pub(super) fn finish(&mut self, out: &mut dyn IntentSink) -> Option<RemovedMark> {
         if let Some(held_mark) = &self.held_mark {
             let open_runs = held_mark.open_runs;
@@ -580,8 +580,8 @@ impl AnswerWriter {
         None
     }
 
-    /// Handles another mark while one is held. Returns `None` if it is held too, otherwise the mark that is
-    /// removed, if any.
+    /// Handles another mark while one is held. Returns `None` if the new mark is held too, otherwise the mark
+    /// that is removed, if any.
     fn push_second_mark(
         &mut self,
         candidate: MarkCandidate,
@@ -621,7 +621,7 @@ impl AnswerWriter {
         rest: &str,
         out: &mut dyn IntentSink,
     ) -> RemovedMark {
-        let held_mark = self.held_mark.take().expect("a mark waits");
+        let held_mark = self.held_mark.take().expect("a mark is held");
         let HeldMark { candidate, start, text, mark_start, mark_end, code_before, .. } = held_mark;
         self.code = code_before;
         text[..mark_start].clone_into(&mut self.unfinished_text);

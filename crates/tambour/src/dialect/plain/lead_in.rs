@@ -47,7 +47,7 @@ impl LeadIn {
     pub(super) fn push(&mut self, text: &str, at: Place) -> Option<Place> {
         let mut body = text;
         if self.text.is_empty() {
-            // A byte order mark is no text, nor is the white space around it.
+            // Neither a byte order mark nor the white space around it is text.
             body = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
             self.start = at.end_of(&text[..text.len() - body.len()]);
         }

@@ -292,7 +292,7 @@ impl PlainParser {
         is_word: bool,
         out: &mut dyn IntentSink,
     ) -> bool {
-        // The word after the mark of a turn, which names the model, belongs to the mark.
+        // The word that names the model after a turn mark belongs to the mark.
         let is_turn = !is_word && leading_mark.raw[..leading_mark.tag_len] == *TURN_TAG;
         let tag_len = leading_mark.tag_len + if is_turn { MODEL_WORD.len() } else { 0 };
         let (tag, text_after) = leading_mark.raw.split_at(tag_len);

@@ -262,7 +262,7 @@ impl Dialect for PlainReader {
         self.emit_skip_thinking(out);
         let parser = &mut self.parser;
         // Fast path past the lexer, for text in which no tag, mark or code begins. For a short text the masks
-        // tell so in one pass.
+        // show this in one pass.
         if parser.can_continue() {
             match SignMasks::scan(text) {
                 Some(masks) if self.lexer.is_plain_with_signs(text, masks) => {

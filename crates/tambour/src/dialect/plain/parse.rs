@@ -23,8 +23,8 @@ pub(super) struct PlainParser {
     /// Part of the reply at the current place.
     pub(super) current_part: PlainPart,
     mode: ReasoningMode,
-    /// The current or last reasoning, as its marks open and close it; `None` before any opening mark, also if
-    /// the reply starts inside reasoning.
+    /// Open marks of the current or last reasoning; `None` before any opening mark, even if the reply starts
+    /// inside reasoning.
     pub(super) open_reasoning: Option<OpenReasoning>,
     /// Place of the mark that opened the reasoning; the start of the reply without one.
     pub(super) reasoning_start: Place,
@@ -46,9 +46,9 @@ pub(super) struct PlainParser {
     pub(super) nested: NestedReasoning,
     /// A mark that was read as text and has not been closed.
     pub(super) mention: Option<MarkMention>,
-    /// Set once `<s>` was read as the HTML tag of struck-out text: `</s>` is then no template mark.
+    /// Set once `<s>` was read as the HTML tag of struck-out text: `</s>` is then not a template mark.
     pub(super) has_strike_tag: bool,
-    /// Set while text is read again in which no mark opens reasoning, because it was decided to be text.
+    /// Set while text whose marks have been decided is read again: no mark in it opens reasoning.
     pub(super) ignores_opening_marks: bool,
     /// Offset of the last closing mark without an opening one: all text before it may have been reasoning.
     pub(super) last_unopened: Option<usize>,
@@ -286,8 +286,8 @@ impl PlainParser {
         self.finish_removal(removed_mark, out);
     }
 
-    /// Returns the reasoning or template mark that a token is; `None` for other tokens, and if marks are
-    /// text.
+    /// Reads a token as a reasoning or template mark; `None` for other tokens, and for all tokens if marks
+    /// are text.
     pub(super) fn find_candidate(&self, token: &MarkupToken<'_>) -> Option<MarkCandidate> {
         let candidate = match token {
             MarkupToken::Tag(tag)
@@ -393,7 +393,7 @@ impl PlainParser {
                 self.pending_close = Some(PendingClose::new(candidate, token.raw(), at));
             }
             Some(candidate) if candidate.mark.kind == MarkKind::Open && !candidate.is_self_closing => {
-                // Before the held mark no possible failure marker may be held.
+                // No possible failure marker may be held before the held mark.
                 self.answer.resolve_prefix(out);
                 self.held_reasoning = Some(HeldReasoning::new(candidate, token.raw(), at));
             }
@@ -417,7 +417,7 @@ impl PlainParser {
                 self.mention = None;
                 return Some(candidate);
             }
-            // The mark is text, and so will be its closing mark: the mark is tracked to find that.
+            // The mark is text, and so is its closing mark: the mark is tracked to find the closing one.
             match &mut self.mention {
                 _ if candidate.is_self_closing || !is_in_text => {}
                 Some(mention) => _ = mention.open_reasoning.apply(mark),

@@ -22,8 +22,8 @@ pub(super) enum FinalOutcome {
     Ended,
     /// The tag closes an element that the answer interrupted.
     ClosesInterrupted(ThinkingMlElement),
-    /// The tag begins a queries block; `opening` is the text before the tag that belongs to the block, and
-    /// begins at `at`; `is_line_start` is set if it begins a line.
+    /// The tag begins a queries block. `opening` is the text of the block before the tag, and `at` the place
+    /// where the block begins; `is_line_start` is set if the block begins a line.
     Block { opening: String, at: Place, is_line_start: bool },
 }
 

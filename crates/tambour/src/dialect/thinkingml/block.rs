@@ -17,7 +17,7 @@ pub(super) enum QueriesBlockOutcome<'a> {
     Open,
     /// The block ended at `end`, with or without its end marker. `rest` is unread.
     Ended { end: Place, has_end_marker: bool, rest: Option<(MarkupToken<'a>, Place)> },
-    /// The block was left open at `end`; the token that shows it is unread.
+    /// The block was left open at `end`. `rest` is the token that shows this; it is unread.
     LeftOpen { end: Place, rest: (MarkupToken<'a>, Place) },
     /// The block was left open where another one begins.
     Next { end: Place, next: QueriesBlock },
@@ -38,10 +38,10 @@ pub(super) struct FinishedBlock {
 /// Message for a block that is only markup.
 pub(super) const NO_QUERIES_MESSAGE: &str = "`<serp_queries>` is not closed and holds no queries";
 
-/// An open queries block. No `-->` or `<` inside a query ends it (T-052): its end marker `</serp_queries>
-/// -->` does, or else a token that shows that the marker is missing.
+/// An open queries block. It ends at its end marker `</serp_queries> -->`, or at a token that shows that the
+/// marker is missing, but never at a `-->` or `<` inside a query (T-052).
 pub(super) struct QueriesBlock {
-    /// Place of the opening, or of the tag if there is none.
+    /// Place of the opening, or of the tag if there is no opening.
     start: Place,
     /// Text before the tag that belongs to the block: `<!-- `, or nothing.
     opening: String,
@@ -108,8 +108,8 @@ impl QueriesScan {
 }
 
 impl QueriesBlock {
-    /// Creates a block after its `<serp_queries>`; `opening` is the text before the tag that belongs to the
-    /// block, and begins at `start`.
+    /// Creates a block after its `<serp_queries>`; `opening` is the text of the block before the tag, and
+    /// `start` the place where the block begins.
     pub(super) fn begin(opening: &str, tag: &str, start: Place, is_line_start: bool) -> QueriesBlock {
         QueriesBlock {
             start,
@@ -152,8 +152,8 @@ impl QueriesBlock {
         is_json
     }
 
-    /// Returns the index in the body where the opening of another block starts, if another block begins here,
-    /// which shows that this one was left open.
+    /// If another block begins here, which shows that this one was left open, returns the index in the body
+    /// where the opening of the other block starts.
     fn find_next_opening(&mut self) -> Option<usize> {
         self.scan.read(&self.body);
         if self.scan.is_in_string {
@@ -302,8 +302,8 @@ impl QueriesBlock {
         QueriesBlockOutcome::Open
     }
 
-    /// Ends this unclosed block where the tag of another one begins. The body from `from` on is the opening
-    /// of the other one.
+    /// Ends this unclosed block where the tag of another one begins. `from` is the index in the body where
+    /// the opening of the other block starts.
     fn begin_next<'a>(&mut self, from: usize, tag: &str, at: Place) -> QueriesBlockOutcome<'a> {
         let opening = self.body.split_off(from);
         let is_line_start = self.body.ends_with('\n');
@@ -341,9 +341,9 @@ impl QueriesBlock {
         (format!("{}{}{}", self.opening, self.tag, self.body), self.start)
     }
 
-    /// Removes the part that is not queries from a block left open at `end`, and returns it with its place:
-    /// it is text, and the block ends before it. Returns `None` if the whole body is queries, or if the block
-    /// has its closing tag.
+    /// Removes the part that is not queries from a block left open at `end`, and returns the part with its
+    /// place: it is text, and the block ends before it. Returns `None` if the whole body is queries, or if
+    /// the block has its closing tag.
     pub(super) fn split_off_text(&mut self, end: Place) -> Option<(String, Place)> {
         if self.closing.is_some() {
             return None;

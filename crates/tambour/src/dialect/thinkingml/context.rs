@@ -63,7 +63,7 @@ impl ReaderContext {
     #[inline]
     pub(super) fn track_text(&mut self, text: &str) {
         self.line = match text.as_bytes().last() {
-            // The text must be searched only if it ends in white space, and most chunks end in a word.
+            // Only text that ends in white space must be searched, and most chunks end in a word.
             Some(b' ' | b'\n' | b'\t' | b'\r') => match crate::lex::scan::rfind(b'\n', text.as_bytes()) {
                 Some(last) if is_blank(&text[last + 1..]) => LineContent::Blank,
                 None if is_blank(text) => self.line,

@@ -261,13 +261,13 @@ impl Default for DraftReader {
     }
 }
 
-/// Returns the reasoning mark that a token is; `None` if it is no mark, or is a tag of ThinkingML.
+/// Reads a token as a reasoning mark; `None` if it is not a mark, or is a tag of ThinkingML.
 pub(super) fn foreign_mark(token: &MarkupToken<'_>) -> Option<ReasoningMark> {
     let is_own_tag = matches!(token, MarkupToken::Tag(tag) if structure::find_element(tag.name).is_some());
     mark_of(token).filter(|_| !is_own_tag)
 }
 
-/// Returns the reasoning mark that a token is; `None` if it is no mark. A self-closing tag never is a mark.
+/// Reads a token as a reasoning mark; `None` if it is not a mark. A self-closing tag is never a mark.
 fn mark_of(token: &MarkupToken<'_>) -> Option<ReasoningMark> {
     match token {
         MarkupToken::Tag(tag) if tag.kind == TagKind::SelfClosing => None,

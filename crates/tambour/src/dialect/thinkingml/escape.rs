@@ -16,13 +16,13 @@ use crate::span::Place;
 pub(super) struct AnswerEscape {
     /// Finds tags that arise where markup is removed.
     seam: SeamReader,
-    /// Finds out what is code.
+    /// Decides what is code.
     filter: CodeFilter<HeldMarkup>,
     /// Open comment in the emitted text.
     comment: CommentTracker,
 }
 
-/// Markup held in the filter until it is known whether it is code, where it is not escaped.
+/// Markup held in the filter until it is known whether it is in code; in code it is not escaped.
 #[derive(Clone, Debug)]
 struct HeldMarkup {
     start: Place,

@@ -70,7 +70,7 @@ impl LateElement {
         LateElement { is_in_thinking: true, ..self }
     }
 
-    /// Returns the same element as one after another late thought, so that its text begins a new paragraph.
+    /// Returns the same element, marked as following another late thought: its text begins a new paragraph.
     pub(super) fn into_further_thought(self) -> LateElement {
         LateElement { has_text: true, has_gap: true, ..self }
     }
@@ -98,7 +98,7 @@ impl LateElement {
         out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text: inner });
     }
 
-    /// Returns whether a tag of the element `name` ends this element, although it is not its closing tag.
+    /// Returns whether a tag of the element `name` ends this element without being its closing tag.
     fn is_ended_by(&self, tag: &MarkupTag<'_>, name: ThinkingMlElement) -> bool {
         let is_opening = tag.kind == TagKind::Open;
         match (self.is_in_thinking, name) {

@@ -158,7 +158,7 @@ impl AnswerWriter {
         self.begin_text(rejected, out);
         if !is_joined && !rest.is_empty() {
             let removed_mark = self.push_token(&MarkupToken::Text(rest), None, rest_at, out);
-            debug_assert!(removed_mark.is_none(), "text decides nothing where nothing waits");
+            debug_assert!(removed_mark.is_none(), "text removes no mark while none is held");
         }
         true
     }

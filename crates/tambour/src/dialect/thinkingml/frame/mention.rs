@@ -11,8 +11,8 @@ use crate::span::Place;
 
 /// A `</thinking>` that may be a mention, and the text after it. It is text if another `</thinking>`, or a
 /// `<phase>` at the start of a line, follows. It ends thinking if `<final>` begins a line before that, or if
-/// none of these follows before the end of the reply or within `limits.hold`. It also ends thinking if its
-/// line has no text after it.
+/// none of these follows before the end of the reply or within `limits.hold`. It also ends thinking if no
+/// text follows it on its line.
 pub(super) struct ThinkingMention {
     /// The tag as written.
     tag: String,
@@ -51,8 +51,8 @@ impl ReplyFrame {
         is_held
     }
 
-    /// Handles a token after the held tag; returns whether the token is consumed. If it is not, it has shown
-    /// what the tag is, and the tag is no longer held.
+    /// Handles a token after the held tag; returns whether the token is consumed. A token that is not consumed
+    /// has decided what the tag is, and the tag is no longer held.
     pub(super) fn push_after_mention(&mut self, token: &MarkupToken<'_>, out: &mut dyn IntentSink) -> bool {
         let Some(mention) = self.mention.as_mut() else { return false };
         let raw = token.raw();

@@ -123,7 +123,7 @@ impl ReplyFrame {
         }
     }
 
-    /// Emits text that continues the answer or a phase, whatever its place is; returns whether it did.
+    /// Emits text that continues the answer or a phase and needs no place; returns whether it was emitted.
     #[inline]
     fn try_pass(&mut self, text: &str, out: &mut dyn IntentSink) -> bool {
         match self.part {

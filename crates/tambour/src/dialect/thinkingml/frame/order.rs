@@ -131,7 +131,7 @@ impl ReplyFrame {
         context::check_tag(name, is_exact, tag, at, out);
         self.begin_element(name, at, len, out);
         if tag.kind == TagKind::SelfClosing {
-            // The element ends at once, by a closing tag that the reply does not have.
+            // The element ends at once: a closing tag, which the reply does not have, is supplied.
             let closing_tag = format!("</{}>", name.as_str());
             let mut lexer = MarkupLexer::from_place(at, "", closing_tag.len() + 1);
             lexer.push(&closing_tag, &mut |token, _| self.push_token(token, at, out));
@@ -337,8 +337,8 @@ impl ReplyFrame {
         self.seen_elements.has(ThinkingMlElement::Thinking) && !self.thinking.is_tagless()
     }
 
-    /// Returns whether the structure has not begun. Only until then do reasoning marks that are not tags
-    /// count, and only until then may a summary be an example.
+    /// Returns whether the structure has not begun: only until then, reasoning marks that are not tags count,
+    /// and a summary may be an example.
     pub(in super::super) fn accepts_marks(&self) -> bool {
         !self.seen_elements.has_structure()
     }

@@ -56,7 +56,7 @@ impl ReplyFrame {
         self.push_token(token, at, out);
     }
 
-    /// Begins a draft, whose opening mark is at `at`.
+    /// Begins a draft whose opening mark is at `at`.
     pub(super) fn begin_draft(&mut self, at: Place) {
         self.draft.begin(at);
         self.part = FramePart::Draft;
@@ -279,7 +279,7 @@ impl ReplyFrame {
         self.read_quote(answer, out);
     }
 
-    /// Reads a `<final>` that was emitted as text of another element as the answer too. `parent` names that
+    /// Also reads as the answer a `<final>` that was emitted as text of another element. `parent` names that
     /// element in the finding.
     pub(super) fn begin_quoted_answer(&mut self, parent: &str, quote: QuotedFinal, out: &mut dyn IntentSink) {
         let message = format!("`<final>` begins inside {parent}, and no other one follows");

@@ -110,8 +110,8 @@ impl ReplyFrame {
         runs
     }
 
-    /// Keeps a token as text outside the elements. If it exceeds the limit, all that text becomes the answer,
-    /// or the token is left out after an answer.
+    /// Keeps a token as text outside the elements. If the limit is exceeded, all that text becomes the
+    /// answer; after an answer, the token is left out.
     pub(super) fn keep_surrounding(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         // Text is cut at the limit itself, so that the result does not depend on the chunks.
         let is_atomic = !matches!(token, MarkupToken::Text(_));
@@ -286,7 +286,7 @@ impl ReplyFrame {
     }
 
     /// Holds the element that ends at `end` until a structure begins; returns whether it is held. An unclosed
-    /// one is held only in the middle of a line.
+    /// element is held only if it began in the middle of a line.
     fn hold_summary(&mut self, end: usize, is_closed: bool) -> bool {
         let text_before = self
             .text_before_summary
@@ -329,7 +329,7 @@ impl ReplyFrame {
         context::report_at(rules::TAG_MISPLACED, start, end - start.offset, message, "read as text", out);
     }
 
-    /// Ends a summary that is no example at `end`: emits it and its findings.
+    /// Ends, at `end`, a summary that is not an example: emits it and its findings.
     fn end_summary(&mut self, end: usize, out: &mut dyn IntentSink) {
         self.report_fence(out);
         self.part = FramePart::Surrounding;
