@@ -30,7 +30,7 @@ struct OpenThought {
     start: Place,
     /// Offset after the text read so far.
     end: usize,
-    /// Text of the thought, if it precedes the structure; a later one is emitted as it arrives.
+    /// Text of the thought, if the thought precedes the structure; a later thought is emitted as it arrives.
     draft: Option<Box<ReasoningBuffer>>,
 }
 
@@ -51,7 +51,7 @@ impl Thoughts {
         draft.map_or(0, |reasoning| reasoning.held_bytes())
     }
 
-    /// Returns whether the structure was found in an unclosed thought: nothing of it may act.
+    /// Returns whether the structure was found in an unclosed thought: no part of it may act.
     pub(super) fn is_structure_in_thought(&self) -> bool {
         self.is_structure_in_thought
     }
@@ -138,8 +138,8 @@ impl Thoughts {
         out.report(report.with_repair("sent beside the answer"));
     }
 
-    /// Ends the reply, whose end is the offset `end`. Returns the structure and its start, if an unclosed
-    /// thought ends with one.
+    /// Ends the reply at the offset `end`. If an unclosed thought ends with a structure, returns the structure
+    /// and its start.
     pub(super) fn finish(&mut self, end: usize, out: &mut dyn IntentSink) -> Option<(Place, String)> {
         let open_thought = self.open_thought.take()?;
         let Some(draft) = open_thought.draft else {

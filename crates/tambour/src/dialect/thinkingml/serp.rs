@@ -179,7 +179,7 @@ fn append_joined(summary: &mut String, seam_piece: SeamPiece<'_>) {
     match seam_piece {
         SeamPiece::Text(text) => summary.push_str(text),
         SeamPiece::Tag { raw, .. } => summary.push_str(&raw.replace('<', "< ")),
-        // A tag follows, whose `<` ends the unfinished one.
+        // The `<` of the tag that follows ends the unfinished one.
         SeamPiece::UnfinishedTag(raw, _) => summary.push_str(raw),
     }
 }

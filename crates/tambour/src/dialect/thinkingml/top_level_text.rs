@@ -21,7 +21,7 @@ pub(super) struct TopLevelText {
     /// Index after the first `<!--` that hides an element.
     hiding_comment: Option<usize>,
     /// Index after the `<!--` of a comment that is still open and contains an element that does not begin its
-    /// line. The element is read, unless the comment is closed and there is text before or after it.
+    /// line. The element is read, unless the comment is closed and has text before or after it.
     midline_comment: Option<usize>,
     /// A closed comment with no text before it: the index after its `<!--` and the index after its `-->`.
     sole_comment: Option<(usize, usize)>,
@@ -117,7 +117,7 @@ impl TopLevelText {
         (!rest.is_empty()).then_some((rest, place))
     }
 
-    /// Adds text that was within the limit before. Nothing of it is cut.
+    /// Adds text that was within the limit before, without cutting it.
     pub(super) fn push_unlimited(&mut self, text: &str, place: Place) {
         let is_atomic = false;
         self.push(text, place, is_atomic, usize::MAX);
@@ -205,7 +205,7 @@ impl TopLevelText {
     }
 
     /// Takes an open `<!--` with the white space after it from the end of the text, because it belongs to a
-    /// queries block. Returns it and its place, or an empty text and `at` if there is none.
+    /// queries block. Returns the text taken and its place; without an open `<!--`, an empty text and `at`.
     pub(super) fn take_comment(&mut self, at: Place) -> (String, Place) {
         let is_at_end =
             |&(from, _): &(usize, LineTracker)| from + COMMENT_OPEN.len() == self.tracker.nonblank_end;
@@ -217,7 +217,7 @@ impl TopLevelText {
         (self.split_off(from, at, tracker), at)
     }
 
-    /// Records that the open comment hides an element, which begins at the start of a line or in the middle.
+    /// Records that the open comment hides an element; `is_line_start` is set if the element begins a line.
     pub(super) fn record_hidden(&mut self, is_line_start: bool) {
         let Some((from, _)) = self.last_comment else { return };
         let comment = if is_line_start { &mut self.hiding_comment } else { &mut self.midline_comment };
@@ -297,7 +297,7 @@ impl TopLevelText {
     }
 
     /// Removes the text from `index` on, which starts at `place`, and returns it. `tracker` is the line state
-    /// before it. Later text starts a new run.
+    /// before the removed text. Later text starts a new run.
     fn split_off(&mut self, index: usize, place: Place, tracker: LineTracker) -> String {
         let removed_text = self.text.split_off(index);
         while self.runs.last().is_some_and(|run| run.index >= index) {

@@ -116,7 +116,7 @@ fn escape_tags(text: &str) -> String {
 struct EscapingWriter {
     /// Keeps an unfinished tag before an escaped one from continuing after it.
     seam: SeamReader,
-    /// Finds out what is code.
+    /// Decides what is code.
     filter: CodeFilter<EscapedMarkup>,
     /// Open comment in the output.
     comment: CommentTracker,

@@ -1,5 +1,5 @@
-//! Finds where arguments between marks end: a value contains marks of the format of the call only if
-//! the value is closed after them.
+//! Finds the ends of arguments between marks: marks of the call's format inside a value belong to the
+//! value only if the value is closed after them.
 
 use crate::lex::scan;
 
@@ -10,7 +10,7 @@ pub(super) struct ArgumentMarks {
     pub(super) open: &'static str,
     /// Mark after the value.
     pub(super) close: &'static str,
-    /// Texts of which one follows a closed argument, unless it is the last.
+    /// Texts one of which follows every closed argument except the last.
     pub(super) followers: &'static [&'static str],
     /// Other marks of the format, which end an argument that is not closed.
     pub(super) other_marks: &'static [&'static str],
@@ -40,7 +40,7 @@ pub(super) struct MarkIndex<'m> {
     close_offsets: Vec<usize>,
     /// Closing marks that the text only mentions ([`is_mention`]); they end no argument.
     mention_offsets: Vec<usize>,
-    /// Closing marks that a follower or nothing follows, so that they may end an argument.
+    /// Closing marks before a follower or at the end of the text, so that they may end an argument.
     end_offsets: Vec<usize>,
     /// Marks that end an argument which is not closed.
     boundary_offsets: Vec<usize>,
@@ -81,7 +81,7 @@ impl<'m> MarkIndex<'m> {
             } else if let Some(text_after) = rest.strip_prefix(marks.close) {
                 index.close_offsets.push(at);
                 index.boundary_offsets.push(at);
-                // White space is read again only by the next mark, which ends it, so this stays linear.
+                // The search for the next mark reads this white space once more, so the work stays linear.
                 let text_after = text_after.trim_start();
                 if text_after.is_empty() || marks.followers.iter().any(|mark| text_after.starts_with(mark)) {
                     index.end_offsets.push(at);

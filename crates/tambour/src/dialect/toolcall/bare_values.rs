@@ -23,7 +23,7 @@ fn argument_types<'a>(tools: Option<&'a ToolRegistry>, tool: &str, key: &str) ->
 /// Maximum number of levels of nested alternatives in a schema that are searched for types.
 const MAX_ALTERNATIVE_LEVELS: usize = 4;
 
-/// Collects the types of a schema and of its alternatives, down to `levels` of them.
+/// Collects the types of a schema and of its alternatives, nested up to `levels` deep.
 fn collect_types<'a>(schema: &'a Value, levels: usize, types: &mut Vec<&'a str>) {
     match schema.get("type") {
         Some(Value::String(name)) => types.push(name),
@@ -80,7 +80,7 @@ pub(super) fn parse_value(
     let found = json::parse_strict_with_doubts(trimmed, limits)
         .ok()
         .or_else(|| parse_large_number(trimmed, &types, limits));
-    // The empty path is that of the whole value.
+    // The empty path denotes the whole value.
     let doubt = found.as_ref().and_then(|found| found.doubts.find_within(&[]).cloned());
     let is_bare = notation == ArgumentNotation::Bare;
     if is_bare && types.is_empty() && doubt.is_some() && found.as_ref().is_some_and(is_number) {
@@ -120,8 +120,8 @@ fn is_number(found: &FoundValue) -> bool {
     found.value.as_ref().is_some_and(Value::is_number)
 }
 
-/// Returns the value read from `text` if it has one of the types, or can become an integer that is one; else
-/// the text.
+/// Returns the value read from `text` if it has one of the types or can be converted to an allowed integer;
+/// otherwise the text.
 fn fit_value(value: Value, text: &str, types: &[&str]) -> Value {
     let kind = value_type(&value);
     let is_fitting =

@@ -229,7 +229,7 @@ impl ToolcallReader {
         Some(text)
     }
 
-    /// Adds text after calls, including stray marks, and decides whether their sentence continues.
+    /// Adds text after calls, including stray marks, and decides whether it continues a sentence around them.
     fn push_text_after(&mut self, text: &str) {
         let Some((line, text_after)) = &mut self.text_after else { return };
         text_after.push_str(&text[..text.floor_char_boundary(MAX_TEXT_AFTER)]);
@@ -347,7 +347,7 @@ impl ToolcallReader {
             return;
         }
         let at = self.plain.place();
-        // Only the marks that begin a section of calls have this word.
+        // Only the marks that begin a section of calls contain this word.
         let is_opening = head.form.open_mark.contains("begin");
         if is_opening {
             self.end_section(out);
@@ -389,7 +389,7 @@ impl ToolcallReader {
             scanner.arguments.push(head.body_start..end);
         }
         let place = self.plain.place();
-        let complete_form = CompleteCallText {
+        let complete_call = CompleteCallText {
             head: &head,
             raw: &raw[..used_len],
             place,
@@ -403,7 +403,7 @@ impl ToolcallReader {
             {
                 Err((rules::CALL_INCOMPLETE, "the call is not complete".to_owned()))
             }
-            _ => complete_form.read_calls(&self.options, &mut reports),
+            _ => complete_call.read_calls(&self.options, &mut reports),
         };
         let is_foreign = self.forms.format.is_some_and(|format| format != head.form.format);
         let calls = match calls {
@@ -476,7 +476,7 @@ impl ToolcallReader {
                     call,
                     place: at,
                     end,
-                    // Set after the form has been skipped.
+                    // Set once the call has been skipped.
                     watch_id: 0,
                     is_in_sentence: false,
                 });

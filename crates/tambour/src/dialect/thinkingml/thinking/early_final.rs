@@ -48,7 +48,7 @@ pub(in super::super) struct EarlyFinal {
     is_mention: bool,
     /// Set if the `<final>` is directly in `<thinking>`, not in a phase.
     is_direct: bool,
-    /// Elements around it that are open after the text held so far.
+    /// Elements around the `<final>` that are still open after the text held so far.
     open_elements: OpenElements,
 }
 
@@ -112,7 +112,7 @@ impl ThinkingReader {
         self.end_thinking(out);
     }
 
-    /// Handles `<final>` in an open phase. It is text, unless no `<final>` that begins the answer follows.
+    /// Handles `<final>` in an open phase. It is text if a `<final>` that begins the answer follows.
     pub(super) fn handle_phase_final(
         &mut self,
         tag: &MarkupTag<'_>,
@@ -153,7 +153,7 @@ impl ThinkingReader {
         };
         if let MarkupToken::Text(text) = token {
             let blank_len = text.len() - text.trim_start_matches([' ', '\t', '\r']).len();
-            // Blanks at the end of the line are held up to a limit only.
+            // Blanks at the end of the line are held only up to a limit.
             let blank_len = blank_len.min(context.options.limits.line.saturating_sub(raw.len()));
             raw.push_str(&text[..blank_len]);
             if blank_len == text.len() {
@@ -281,7 +281,7 @@ impl ThinkingReader {
         self.take_answer(context, out)
     }
 
-    /// Takes the held [`EarlyFinal`], if that is what is held.
+    /// Takes the held [`EarlyFinal`], if there is one.
     fn take_early_final(&mut self) -> Option<EarlyFinal> {
         match std::mem::take(&mut self.held_final) {
             HeldFinal::Early(early_final) => Some(early_final),

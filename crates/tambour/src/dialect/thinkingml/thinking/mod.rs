@@ -54,7 +54,7 @@ pub(super) struct ThinkingReader {
     /// The title attribute of `<phase>`, with place and length of the tag, until a `<title>` follows or is
     /// known to be missing.
     title_attribute: Option<(String, Place, usize)>,
-    /// Number of phases that another phase inside them closed, and whose closing tags may still come.
+    /// Number of phases closed by a phase that began inside them; their closing tags may still come.
     nested_count: u32,
     /// A `<final>` that may be text.
     held_final: HeldFinal,
@@ -210,7 +210,7 @@ impl ThinkingReader {
         is_due
     }
 
-    /// Handles a closing tag, after the answer, of an element that the answer interrupted.
+    /// Handles a closing tag that comes after the answer and belongs to an element the answer interrupted.
     pub(super) fn handle_late_close(&mut self, name: ThinkingMlElement) {
         if let LateClose::Interrupted { is_phase_open, is_thinking_open } = &mut self.late_close {
             match name {
@@ -230,7 +230,7 @@ impl ThinkingReader {
         self.entities.held_bytes() + position_bytes + self.held_final.len()
     }
 
-    /// Returns whether text is emitted at once as text of the phase, whatever its place.
+    /// Returns whether text is emitted at once as text of the phase, so that its place is not needed.
     #[inline]
     pub(super) fn can_pass(&self) -> bool {
         matches!(self.position, ThinkingPosition::Text) && self.held_final.is_none()
@@ -304,7 +304,7 @@ impl ThinkingReader {
         self.end_thinking(out);
     }
 
-    /// Reports elements that the answer interrupted and nothing closed after it.
+    /// Reports elements that the answer interrupted and that were not closed after it.
     pub(super) fn report_interrupted(&self, end: Place, out: &mut dyn IntentSink) {
         let LateClose::Interrupted { is_phase_open, is_thinking_open } = self.late_close else { return };
         if is_phase_open {

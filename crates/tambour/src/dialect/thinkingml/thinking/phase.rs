@@ -98,7 +98,7 @@ impl ThinkingReader {
         self.is_in_comment = false;
     }
 
-    /// Checks the id of a phase (T-022, T-031 to T-033); returns `None` if it has no usable one.
+    /// Checks the id of a phase (T-022, T-031 to T-033); returns `None` if the phase has no usable id.
     pub(super) fn check_phase_id(
         &mut self,
         tag: &MarkupTag<'_>,
