@@ -66,7 +66,7 @@ pub(super) struct TextPieces<I>(pub(super) I);
 impl<'a, I: Iterator<Item = &'a str> + Clone> TextPieces<I> {
     /// Appends the text as a JSON string.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        serde_json::to_writer(out, self).expect("a text can be written, and bytes take all");
+        serde_json::to_writer(out, self).expect("writing a string to memory does not fail");
     }
 }
 
@@ -84,5 +84,5 @@ impl<'a, I: Iterator<Item = &'a str> + Clone> Serialize for TextPieces<I> {
 
 /// Converts written bytes to a string.
 pub(super) fn utf8_string(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).expect("JSON and names are text")
+    String::from_utf8(bytes).expect("JSON and event names are valid UTF-8")
 }

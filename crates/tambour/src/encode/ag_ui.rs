@@ -243,7 +243,7 @@ impl AgUiEncoder {
     }
 }
 
-/// A choice as an interrupt that the run waits for.
+/// Interrupt of the run that asks the client for a choice.
 fn choice_interrupt(id: &str, choice: &Value) -> Value {
     let ids: Vec<&Value> =
         choice["options"].as_array().into_iter().flatten().map(|option| &option["id"]).collect();
@@ -275,7 +275,7 @@ impl Encoder for AgUiEncoder {
             Some(EntryContent::PhaseStart { id, title }) => {
                 self.phase_count += 1;
                 let phase = (id, title.into_owned());
-                // The first phase is held, since it may stay empty and the only one; a second phase sends it.
+                // The first phase is held, since it may stay empty and be the only one; a second releases it.
                 if self.phase_count == 1 {
                     self.held_phase = Some(phase);
                 } else {

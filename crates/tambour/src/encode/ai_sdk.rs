@@ -30,7 +30,8 @@ pub struct AiSdkEncoder {
 }
 
 impl AiSdkEncoder {
-    /// Creates the encoder of one message. `state` is that of the conversation before it, if it was ever set.
+    /// Creates the encoder of one message. `state` is the conversation's state before the message, if any was
+    /// ever set.
     #[must_use]
     pub fn new(context: StreamContext, state: Option<Value>) -> AiSdkEncoder {
         AiSdkEncoder {
@@ -45,7 +46,7 @@ impl AiSdkEncoder {
         }
     }
 
-    /// Sends the data part of a phase; a later one for the same phase replaces it.
+    /// Sends the data part of a phase; a later part for the same phase replaces it.
     fn write_phase_data(id: u64, title: &str, status: &str, out: &mut Vec<u8>) {
         let data = json!({"id": id, "title": title, "status": status});
         write_part(&json!({"type": "data-phase", "id": format!("phase-{id}"), "data": data}), out);

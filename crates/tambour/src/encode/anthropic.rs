@@ -230,7 +230,7 @@ fn stop_reason(completed: &Completed, has_calls: bool) -> &'static str {
     }
 }
 
-/// Writes an event: `kind` is its name and its field `type`, to which the members of `fields` are added.
+/// Writes an event. `kind` is its name and the value of its field `type`; the members of `fields` follow.
 fn write_event(kind: &str, fields: &Value, out: &mut Vec<u8>) {
     let mut event = json!({ "type": kind });
     if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {

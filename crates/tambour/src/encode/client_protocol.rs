@@ -217,7 +217,7 @@ pub(super) fn apply_update(update: &Value, state: &mut Value) -> StatePatch {
     for (at, operation) in list("operations").iter().enumerate() {
         let elements = ["op", "path", "value"].into_iter().filter_map(|key| operation.get(key).cloned());
         let operation = Value::Array(elements.collect());
-        // The results say which operations were applied; one without a result is skipped.
+        // The results say which operations were applied; an operation without a result is skipped.
         let Some(result) = list("results").iter().find(|result| result["index"].as_u64() == Some(at as u64))
         else {
             continue;

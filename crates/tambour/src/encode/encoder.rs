@@ -36,7 +36,7 @@ pub enum EncoderEntryKind<'a> {
 
 /// Writes a log in one protocol. The output depends on the entries alone, so a replay yields the same bytes.
 pub trait Encoder: Send {
-    /// Writes the start of the stream, before any entry. `is_running` is whether the message is still
+    /// Writes the start of the stream, before any entry. `is_running` is true if the message is still
     /// running; `now` is the time in RFC 3339.
     fn write_start(&mut self, is_running: bool, now: &str, out: &mut Vec<u8>);
 

@@ -45,7 +45,7 @@ enum ItemKind {
     Message,
 }
 
-/// Names in the events of an item that depend on its kind.
+/// Names of events and fields that depend on the kind of an item.
 struct ItemEventNames {
     /// Prefix of the events of the item's part.
     part_event: &'static str,
@@ -153,7 +153,7 @@ impl ResponsesEncoder {
         if number < self.seen_count {
             return;
         }
-        // Sent for each piece of the reply, so it is written without a tree of values.
+        // This event is sent for each piece of the reply, so it is written without a tree of values.
         let ItemEventNames { text_event, index_field, .. } = kind.event_names();
         let event = format!("{text_event}.delta");
         write_named_frame(out, &event, |out| {

@@ -61,7 +61,7 @@ struct PythonReader<'a> {
     doubt: Option<ValueDoubt>,
 }
 
-/// Maximum number of nesting levels, whatever `limits.depth` allows, since the reader is recursive.
+/// Maximum number of nesting levels, even if `limits.depth` allows more, since the reader is recursive.
 const MAX_DEPTH: usize = 48;
 
 /// Returns the nesting depth that these limits and the reader allow.
@@ -375,7 +375,7 @@ impl<'a> PythonReader<'a> {
         Ok(())
     }
 
-    /// Reads a character of this many hexadecimal digits.
+    /// Reads a character written as this many hexadecimal digits.
     fn read_hex_char(&mut self, digit_count: usize) -> Result<char, String> {
         let code = self.read_hex(digit_count)?;
         Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
@@ -390,8 +390,8 @@ impl<'a> PythonReader<'a> {
         Ok(code)
     }
 
-    /// Reads a character of four hexadecimal digits, or a surrogate pair of two of them, which models write
-    /// as in JSON.
+    /// Reads a character written as four hexadecimal digits or, as in JSON, as a surrogate pair of two such
+    /// escapes.
     fn read_utf16_char(&mut self) -> Result<char, String> {
         let first = self.read_hex(4)?;
         if (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u") {

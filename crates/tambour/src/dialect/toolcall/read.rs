@@ -37,7 +37,7 @@ pub(super) struct WrittenCall {
     pub(super) is_without_args: bool,
 }
 
-/// Text of one or more calls in one notation, all of which has arrived.
+/// Complete text of one or more calls in one notation.
 pub(super) struct CompleteCallText<'a> {
     pub(super) head: &'a CallHead,
     /// The text, with the marks around the calls.
@@ -172,7 +172,7 @@ impl CompleteCallText<'_> {
             Some(Value::String(text)) if trim(&text).is_empty() => no_arguments(),
             Some(Value::String(text)) => match json::parse_strict_with_doubts(trim(&text), &options.limits) {
                 Ok(found) => {
-                    // The empty path is that of the whole value.
+                    // The empty path denotes the whole value.
                     doubt = found.doubts.find_within(&[]).cloned();
                     // Places inside the string are not places in the reply, so the finding covers the whole
                     // text.
@@ -183,7 +183,7 @@ impl CompleteCallText<'_> {
                     }));
                     found.value.unwrap_or_default()
                 }
-                // Rejected below, since it is no object.
+                // Null is rejected below, since it is not an object.
                 Err(_) => Value::Null,
             },
             Some(args) => args,
@@ -277,7 +277,7 @@ impl CompleteCallText<'_> {
     }
 }
 
-/// Reads the key between `open` and `close` at `from`, after white space. Returns it with the offset after
+/// Reads the key between `open` and `close` at `from`, after white space. Returns the key and the offset after
 /// the tag, or `None` if there is no such tag.
 fn read_key_tag<'t>(
     text: &'t str,
@@ -317,7 +317,7 @@ pub(super) fn invalid_call(message: &str) -> CallRejection {
     (rules::CALL_INVALID, message.to_owned())
 }
 
-/// A call whose arguments are written as text, to which the tool's schema gives types.
+/// A call with arguments written as text; the tool's schema gives their types.
 pub(super) struct TypedCall<'a> {
     /// Name of the tool.
     name: &'a str,
@@ -377,7 +377,8 @@ impl<'a> TypedCall<'a> {
     }
 }
 
-/// Reads the JSON object or list that is all of a text at `at`, repaired if needed, with the doubts about it.
+/// Reads a text at `at` that must be one JSON object or list, and repairs it if needed. Returns the value and
+/// the doubts about it.
 fn read_json(
     text: &str,
     at: Place,

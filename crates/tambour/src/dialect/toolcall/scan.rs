@@ -362,7 +362,7 @@ impl CallScanner {
         Some(ScanResult::NeedMore)
     }
 
-    /// Handles a possible function mark inside an open value; `end_mark` is that of the call.
+    /// Handles a possible function mark inside an open value; `end_mark` is the end mark of the call.
     fn scan_function(&mut self, raw: &str, end_mark: &str) -> ValueMark {
         let at = self.offset;
         match match_word(raw, at, "</function>") {
