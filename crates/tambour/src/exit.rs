@@ -119,7 +119,7 @@ impl ExitCriteria {
         }
     }
 
-    /// As [`ExitCriteria::from_json`].
+    /// Like [`ExitCriteria::from_json`], for a parsed value.
     ///
     /// # Errors
     /// The value is not an object, has an unknown field, or a field of the wrong type or out of range.
@@ -196,7 +196,7 @@ pub struct Assessment {
 pub struct RoundAnswer {
     /// Understanding of the user.
     pub assessment: Assessment,
-    /// True if the model suggests to end the action.
+    /// True if the model suggests ending the action.
     pub should_exit: bool,
     /// The model's reason for its suggestion.
     pub exit_reason: String,

@@ -138,8 +138,8 @@ impl Thoughts {
         out.report(report.with_repair("sent beside the answer"));
     }
 
-    /// Ends the reply at the offset `end`. If an unclosed thought ends with a structure, returns the structure
-    /// and its start.
+    /// Ends the reply at the offset `end`. If an unclosed thought ends with a structure, returns the start
+    /// and the text of the structure.
     pub(super) fn finish(&mut self, end: usize, out: &mut dyn IntentSink) -> Option<(Place, String)> {
         let open_thought = self.open_thought.take()?;
         let Some(draft) = open_thought.draft else {

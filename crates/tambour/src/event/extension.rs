@@ -83,8 +83,8 @@ extensions! {
 }
 
 impl Extension {
-    /// Parses an extension event from its name and data; `None` if the name is that of no extension event or
-    /// the data do not fit it.
+    /// Parses an extension event from its name and data; `None` if no extension event has this name or the
+    /// data do not fit it.
     #[must_use]
     pub fn parse(name: &str, data: &Value) -> Option<Extension> {
         if !Extension::NAMES.contains(&name) {

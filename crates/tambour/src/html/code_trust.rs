@@ -21,7 +21,7 @@ pub(super) struct CodeTrust {
     ticks: TickState,
     /// True if this paragraph has a `$`: text up to the next `$` may be a formula.
     has_dollar: bool,
-    /// True if backticks of the line before did not close on it.
+    /// True if backticks on the previous line did not close on that line.
     has_unclosed_ticks: bool,
     /// True if the current line began inside a fence.
     is_in_fence: bool,
@@ -124,8 +124,8 @@ impl CodeTrust {
         self.level = self.level.max(level);
     }
 
-    /// Ends a line once the tracker of code has read its line feed too; the text of the line was observed
-    /// before. Backticks left open outside of fences may close on the next line for other readers.
+    /// Ends a line once the tracker of code has read its line feed too; the text of the line must have been
+    /// observed before. Backticks left open outside of fences may close on the next line for other readers.
     pub(super) fn observe_line_end(&mut self, is_fence_open: bool) {
         if self.has_unclosed_ticks && !is_fence_open && !self.is_in_fence {
             self.lower_to(TrustLevel::FencesOnly);

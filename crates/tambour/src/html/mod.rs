@@ -111,7 +111,7 @@ enum SanitizerState {
         place: Place,
     },
     /// In a comment, which starts at `place`. The text so far ends with this many `dashes`, at most two, and
-    /// then a `!` if `has_bang`. `has_line_break` is whether a line break was read (and one emitted).
+    /// then a `!` if `has_bang`. `has_line_break` is true once a line break was read (and one emitted).
     Comment {
         place: Place,
         dashes: u8,
@@ -130,7 +130,7 @@ enum SanitizerState {
     PossibleCode(Box<PossibleCode>),
 }
 
-/// Possible code: text from the first `<` after open backticks on, which is held back.
+/// Possible code: the text held back from the first `<` after open backticks.
 #[derive(Debug)]
 struct PossibleCode {
     text: String,
@@ -167,8 +167,8 @@ impl HtmlSanitizer {
         self.read_text_chunk(text, out);
     }
 
-    /// Reads the next chunk, which starts at `place` of the reply, so that findings have their place although
-    /// the chunks are not adjacent in the reply.
+    /// Reads the next chunk, which starts at `place` of the reply, so that findings have the right place even
+    /// if the chunks are not adjacent in the reply.
     pub(crate) fn push_at(&mut self, text: &str, place: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         self.place = place;
         self.read_text_chunk(text, out);

@@ -234,7 +234,7 @@ impl HtmlSanitizer {
         len
     }
 
-    /// Reads possible code until backticks open before it close, the line ends, or the limit is reached.
+    /// Reads possible code until backticks opened before it close, the line ends, or the limit is reached.
     fn read_possible_code(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) -> usize {
         let limit = self.max_line_bytes;
         let SanitizerState::PossibleCode(possible_code) = &mut self.state else { return 0 };
@@ -266,7 +266,7 @@ impl HtmlSanitizer {
             Some(CodeStop::Closed(_)) if possible_code.trust.trusts_closed_span() => {
                 self.accept_code(*possible_code, stop, out)
             }
-            // The backticks did not close on their line, so the text is certainly no code.
+            // The backticks did not close on their line, so the text is certainly not code.
             Some(CodeStop::LineEnd) => self.reject_code(*possible_code, false, out),
             // The backticks closed, but not for every reader; or the limit was reached first.
             _ => self.reject_code(*possible_code, true, out),
@@ -288,8 +288,8 @@ impl HtmlSanitizer {
         out(SanitizedPiece::Text(&text));
     }
 
-    /// Reads held text again as text. `is_uncertain` is whether it might be code for some readers: then the
-    /// backticks of the rest of the line are escaped.
+    /// Reads held text again as text. `is_uncertain` is true if some readers may take it for code: backticks
+    /// in the rest of the line are then escaped.
     fn reject_code(
         &mut self,
         possible_code: PossibleCode,

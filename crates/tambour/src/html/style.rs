@@ -8,7 +8,7 @@ pub(super) enum StyleDeclaration<'a> {
     Forbidden(&'a str),
 }
 
-/// Splits a style into its declarations; text that is no allowed declaration is `Forbidden`.
+/// Splits a style into its declarations; text that is not an allowed declaration is `Forbidden`.
 pub(super) fn parse_declarations(style: &str) -> impl Iterator<Item = StyleDeclaration<'_>> {
     style.split(';').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
         let (text, is_important) = match part.split_once('!') {
@@ -112,8 +112,8 @@ fn is_colour(value: &str) -> bool {
     }
 }
 
-/// Returns whether `arguments` fit a colour such as `rgb(1, 2, 3, 0.5)`. `has_hue` is whether the first one
-/// must be a hue.
+/// Returns whether `arguments` fit a colour such as `rgb(1, 2, 3, 0.5)`. `has_hue` is true if the first
+/// argument must be a hue.
 fn has_comma_arguments(arguments: &str, has_hue: bool) -> bool {
     let parts: Vec<&str> = arguments.split(',').map(str::trim).collect();
     let [first, second, third, alpha @ ..] = parts.as_slice() else { return false };
@@ -126,8 +126,8 @@ fn has_comma_arguments(arguments: &str, has_hue: bool) -> bool {
     is_valid && alpha.len() < 2 && alpha.iter().all(|alpha| is_amount(alpha))
 }
 
-/// Returns whether `arguments` fit a colour such as `rgb(1 2 3 / 50%)`. `has_hue` is whether the first one
-/// must be a hue.
+/// Returns whether `arguments` fit a colour such as `rgb(1 2 3 / 50%)`. `has_hue` is true if the first
+/// argument must be a hue.
 fn has_space_arguments(arguments: &str, has_hue: bool) -> bool {
     let (colour, alpha) = match arguments.split_once('/') {
         None => (arguments, None),

@@ -40,7 +40,7 @@ pub(super) enum HtmlTagStep {
     Comment,
     /// The `<` is text whatever follows, and so is this byte.
     Text,
-    /// The text is no tag, but a browser or Markdown might read it as one: the `<` is escaped, the rest is
+    /// The text is not a tag, but a browser or Markdown might read it as one: the `<` is escaped, the rest is
     /// text.
     Escape,
 }
@@ -104,7 +104,7 @@ fn is_address_byte(byte: u8) -> bool {
 /// A complete tag.
 #[derive(Debug)]
 pub(super) struct HtmlTag<'a> {
-    /// Name in lower case; of a declaration its first character.
+    /// Name in lower case; for a declaration, its first character.
     pub(super) name: String,
     pub(super) is_closing: bool,
     /// True if the tag ends with `/>`, and the slash is not part of a value.

@@ -86,7 +86,7 @@ impl HtmlSanitizer {
         ));
     }
 
-    /// Escapes text that begins like a tag but is none.
+    /// Escapes text that begins like a tag but is not one.
     pub(super) fn escape_non_tag(
         &mut self,
         raw: &str,
@@ -106,7 +106,7 @@ impl HtmlSanitizer {
         }
     }
 
-    /// Reports a comment, whose text was skipped; `is_closed` is whether it has an end.
+    /// Reports a comment whose text has been skipped; `is_closed` is true if the comment has an end.
     pub(super) fn remove_comment(
         &mut self,
         place: Place,
@@ -119,7 +119,7 @@ impl HtmlSanitizer {
         self.report(HTML_COMMENT, place, message.to_owned(), "removed", out);
     }
 
-    /// Reports a script or style, whose text was skipped; `is_closed` is whether it has an end tag.
+    /// Reports a script or style whose text has been skipped; `is_closed` is true if it has an end tag.
     pub(super) fn remove_raw_text(
         &mut self,
         name: &str,
@@ -250,7 +250,7 @@ impl HtmlSanitizer {
         self.keep_line_break(raw, out);
     }
 
-    /// Emits a line break if the tag `raw` has one, so that line numbers stay.
+    /// Emits a line break if the tag `raw` has one, so that line numbers stay the same.
     fn keep_line_break(&mut self, raw: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         if raw.contains('\n') {
             self.write_text("\n", out);
@@ -285,8 +285,8 @@ impl HtmlSanitizer {
         }
     }
 
-    /// Reports attributes that are not allowed; returns the style that is, without its forbidden
-    /// declarations.
+    /// Reports attributes that are not allowed; returns the allowed `style` attribute, if any, without its
+    /// forbidden declarations.
     fn check_attributes(
         &mut self,
         tag: &HtmlTag<'_>,

@@ -126,7 +126,7 @@ enum FenceLinePosition {
 }
 
 impl FenceStripper {
-    /// Creates a reader at the start of a reply. At most `limit` bytes are held back: a longer line is no
+    /// Creates a reader at the start of a reply. At most `limit` bytes are held back: a longer line is not a
     /// fence line.
     #[must_use]
     pub fn new(limit: usize) -> FenceStripper {
@@ -268,8 +268,8 @@ impl FenceStripper {
         })
     }
 
-    /// Emits the held text, which contains no closing line of the reply. Its last line stays held if it may
-    /// still become one and the limit is not reached.
+    /// Emits the held text, which does not contain the closing line of the fence. Its last line stays held if
+    /// it may still become the closing line and the limit is not reached.
     fn release(&mut self, out: &mut impl FnMut(FencedPart<'_>, LazyPlace<'_>)) {
         let mut carry = std::mem::take(&mut self.carry);
         let mut text_len = carry.len();

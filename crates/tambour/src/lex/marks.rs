@@ -21,7 +21,7 @@ pub enum MarkKind {
     /// Ends reasoning that a mark of the same family began. Elsewhere it is text, since it has other
     /// meanings.
     CloseOwn,
-    /// Begins a message that is no reasoning. Some templates put it before answers.
+    /// Begins a message that is not reasoning. Some templates put it before answers.
     Header,
     /// Ends a message, or the whole reply.
     Stop,
@@ -169,21 +169,21 @@ impl ReasoningMark {
         ReasoningMark { kind: Close, ..self }
     }
 
-    /// Returns whether it is a `thinking` tag, which also begins the structure of ThinkingML.
+    /// Returns whether the mark is a `thinking` tag, which also begins the structure of ThinkingML.
     #[must_use]
     pub fn is_thinking(self) -> bool {
         self.family == Thinking
     }
 
-    /// Returns whether it neither begins nor ends reasoning.
+    /// Returns whether the mark neither begins nor ends reasoning.
     #[must_use]
     pub fn is_control(self) -> bool {
         matches!(self.kind, Header | Stop)
     }
 }
 
-/// Reasoning mark of an opening or closing tag called `name`; `None` if the tag is not one. Callers must not
-/// pass self-closing tags, which never are.
+/// Reasoning mark of an opening or closing tag called `name`; `None` if the tag is not a mark. Callers must
+/// not pass self-closing tags, which are never marks.
 #[must_use]
 pub fn parse_tag_mark(name: &str, is_closing: bool) -> Option<ReasoningMark> {
     let (_, family, kind) = TAG_MARKS.iter().find(|(tag_name, ..)| tag_name.eq_ignore_ascii_case(name))?;

@@ -402,8 +402,8 @@ impl EventOrder {
         }
     }
 
-    /// Keeps the text under doubtful keys, in case the reply has no other answer. Returns false if the text
-    /// cannot be used or would exceed `limits.hold` bytes in total.
+    /// Keeps the text under doubtful keys, in case the reply has no other answer; at most `limits.hold` bytes
+    /// and [`MAX_SPARE_KEYS`] keys in total. Returns whether the text was kept.
     pub(super) fn keep_spare(&mut self, text: &str, keys: Vec<(&'static str, Extent)>) -> bool {
         let has_room =
             self.spare_answer.len() + text.len() <= self.hold_limit && self.spare_keys.len() < MAX_SPARE_KEYS;

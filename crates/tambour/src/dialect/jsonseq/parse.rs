@@ -45,7 +45,7 @@ pub(super) struct JsonseqReader {
     last_line: EventLine,
     last_object: Option<CompleteObject>,
     /// Set once an object over several lines was reported.
-    has_pretty: bool,
+    has_reported_pretty: bool,
     options: Arc<Options>,
 }
 
@@ -153,7 +153,7 @@ impl JsonseqReader {
             line: EventLine::default(),
             last_line: EventLine::default(),
             last_object: None,
-            has_pretty: false,
+            has_reported_pretty: false,
             options: Arc::clone(options),
         }
     }
@@ -333,7 +333,7 @@ impl JsonseqReader {
         {
             last_object.end = end.offset;
             let spans_lines = end.place.line > self.last_line.object_start.line && !end.is_auto_closed;
-            if spans_lines && !std::mem::replace(&mut self.has_pretty, true) {
+            if spans_lines && !std::mem::replace(&mut self.has_reported_pretty, true) {
                 self.order.reports.add(
                     rules::LINES_PRETTY,
                     place,

@@ -21,7 +21,7 @@ pub(super) struct LineSurroundings {
     /// Set once a fence was seen and reported.
     is_fenced: bool,
     /// Set once two objects on one line were reported.
-    has_glued: bool,
+    has_reported_glued: bool,
     /// Prose: lines that are not part of the format, which become the answer if there is no other.
     /// The current line follows them, in case it is prose.
     kept: KeptText,
@@ -68,7 +68,7 @@ impl LineSurroundings {
             open_frame: None,
             is_sse: false,
             is_fenced: false,
-            has_glued: false,
+            has_reported_glued: false,
             kept: KeptText::new(limit),
             line_offset: 0,
         }
@@ -139,7 +139,7 @@ impl LineSurroundings {
         }
         // A bracket between two objects opens an array, which is reported separately.
         let is_second = self.has_object && !prefix.contains('[');
-        object_prefix.is_glued = is_second && !std::mem::replace(&mut self.has_glued, true);
+        object_prefix.is_glued = is_second && !std::mem::replace(&mut self.has_reported_glued, true);
         object_prefix
     }
 

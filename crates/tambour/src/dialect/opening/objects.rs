@@ -421,8 +421,8 @@ impl WrappedItems {
     /// Returns the name of each complete object, the value of `needed_key`; `None` if one has no name.
     fn names(&self, needed_key: &NeededKey) -> Option<Vec<&str>> {
         let complete_count = self.keys.len() - usize::from(self.is_item_open);
-        let find_name = |keys: &Vec<ObjectKey>| keys.iter().position(|key| needed_key.matches_name(key));
-        self.keys[..complete_count].iter().map(|keys| keys[find_name(keys)?].text.as_deref()).collect()
+        let find_key = |keys: &Vec<ObjectKey>| keys.iter().position(|key| needed_key.matches_name(key));
+        self.keys[..complete_count].iter().map(|keys| keys[find_key(keys)?].text.as_deref()).collect()
     }
 }
 

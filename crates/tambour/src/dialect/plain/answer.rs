@@ -64,7 +64,7 @@ pub(super) struct AnswerWriter {
     quoting: QuotingElements,
     /// Maximum length of unfinished markup in bytes (`limits.tag`).
     tag_limit: usize,
-    /// Maximum length in bytes of a mark held after an open backtick, with the text around it (`limits.line`).
+    /// Maximum length in bytes of a mark held after an open backtick, with its text (`limits.line`).
     line_limit: usize,
 }
 

@@ -277,8 +277,8 @@ impl CompleteCallText<'_> {
     }
 }
 
-/// Reads the key between `open` and `close` at `from`, after white space. Returns the key and the offset after
-/// the tag, or `None` if there is no such tag.
+/// Reads the key between `open` and `close` at `from`, after white space. Returns the key and the offset
+/// after the tag, or `None` if there is no such tag.
 fn read_key_tag<'t>(
     text: &'t str,
     from: usize,

@@ -98,8 +98,8 @@ const TEXT: [&Rule; 12] = [
     plain::ROLE_WORD,
 ];
 
-/// All rules of the dialect: those of calls, then those of text. The array begins as copies of the first rule,
-/// which a loop overwrites, because a constant expression can join lists in no other way.
+/// All rules of the dialect: those of calls, then those of text. The array begins as copies of the first
+/// rule, which a loop overwrites, because a constant expression can join lists in no other way.
 pub(super) static ALL: &[&Rule] = &{
     let mut all = [CALL_STRAY; RULES.len() + TEXT.len()];
     let mut at = 0;

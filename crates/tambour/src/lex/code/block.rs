@@ -74,7 +74,7 @@ impl BlockTracker {
             }
             LineState::Space if is_blank => self.push_blank(byte),
             LineState::Space => {
-                // After the marker come up to four blanks. If there are more, all but the first belong to
+                // Up to four blanks belong to the marker. If there are more, all but the first belong to
                 // indented code.
                 let padding =
                     if self.prefix.indent > INDENTED_COLUMNS { 1 } else { self.prefix.indent.max(1) };
@@ -157,14 +157,14 @@ impl BlockTracker {
         }
     }
 
-    /// Returns whether the line has begun with a quotation marker so far. A lazy continuation of a quoted
-    /// paragraph has not.
+    /// Returns whether the line so far has a quotation marker. A lazy continuation line of a quoted paragraph
+    /// has none.
     pub(super) fn is_quoted(&self) -> bool {
         self.containers[..usize::from(self.prefix.matched_containers)].contains(&QUOTE)
     }
 
-    /// Reads a whole line that has no backticks, from its start. Returns false, without reading, for kinds of
-    /// lines that are rare.
+    /// Reads a whole line that has no backticks, from its start. Returns false, without reading, for rare
+    /// kinds of lines.
     #[inline]
     pub(super) fn read_simple_line(&mut self, line: &[u8]) -> bool {
         if let Some(fence) = self.fence {
@@ -454,8 +454,8 @@ pub(super) enum LineState {
     Marker,
     /// Blanks after the marker.
     Space,
-    /// `*`, `-` or `_`, which may form a thematic break. If they do not, the line is text: of a paragraph, or
-    /// of no paragraph if `is_indented`.
+    /// `*`, `-` or `_`, which may form a thematic break. If they do not, the line is text: in a paragraph, or
+    /// outside of one if `is_indented`.
     ThematicBreak { is_indented: bool },
     /// This many `#`, at most six.
     Heading(u8),
@@ -509,7 +509,7 @@ struct ItemMarker {
 /// A possible thematic break. If it is one, its characters begin no list items.
 #[derive(Clone, Copy, Debug, Default)]
 struct ThematicBreak {
-    /// Character of the break, or 0 if the line cannot be one.
+    /// Character of the break, or 0 if the line cannot be a break.
     mark: u8,
     /// Number of these characters; three make a break.
     count: u8,

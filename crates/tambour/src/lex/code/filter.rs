@@ -12,7 +12,7 @@ use crate::lex::entity::{self, EntityMatch};
 #[derive(Clone, Debug)]
 pub struct CodeFilter<T> {
     code: CodeTracker,
-    entities: CodeEntityPolicy,
+    entity_policy: CodeEntityPolicy,
     /// Pieces from the first undecided one on.
     queue: VecDeque<HeldPiece<T>>,
     /// Bytes of the pieces in the queue.
@@ -67,7 +67,7 @@ impl<T> CodeFilter<T> {
     pub fn new(limit: usize) -> CodeFilter<T> {
         CodeFilter {
             code: CodeTracker::default(),
-            entities: CodeEntityPolicy::Keep,
+            entity_policy: CodeEntityPolicy::Keep,
             queue: VecDeque::new(),
             held_bytes: 0,
             entity_start: String::new(),
@@ -76,8 +76,8 @@ impl<T> CodeFilter<T> {
     }
 
     /// Sets the treatment of entities in code from here on.
-    pub fn set_entity_policy(&mut self, entities: CodeEntityPolicy) {
-        self.entities = entities;
+    pub fn set_entity_policy(&mut self, entity_policy: CodeEntityPolicy) {
+        self.entity_policy = entity_policy;
     }
 
     /// Reads text.
@@ -87,7 +87,7 @@ impl<T> CodeFilter<T> {
         if !self.entity_start.is_empty() {
             unread = self.resume_entity(unread, out);
         }
-        let stops_at_ampersand = self.entities != CodeEntityPolicy::Keep;
+        let stops_at_ampersand = self.entity_policy != CodeEntityPolicy::Keep;
         while !unread.is_empty() {
             let (len, stop) = if self.queue.is_empty() {
                 let (len, stop) = self.code.skim(unread, stops_at_ampersand);
@@ -191,7 +191,7 @@ impl<T> CodeFilter<T> {
         out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized),
     ) {
         // Markdown sees the emitted form.
-        let emitted_form = if self.entities == CodeEntityPolicy::Decode { decoded } else { raw };
+        let emitted_form = if self.entity_policy == CodeEntityPolicy::Decode { decoded } else { raw };
         let stops_at_ampersand = false;
         self.code.read_to_stop(emitted_form, stops_at_ampersand);
         let context = self.current_context();
@@ -259,7 +259,7 @@ impl<T> CodeFilter<T> {
 
     /// Text of a tag in code, as it is emitted.
     fn render_in_code<'a>(&self, raw: &'a str) -> Cow<'a, str> {
-        if self.entities == CodeEntityPolicy::Decode && raw.contains('&') {
+        if self.entity_policy == CodeEntityPolicy::Decode && raw.contains('&') {
             entity::decode(raw).into()
         } else {
             raw.into()
@@ -345,7 +345,7 @@ impl<T> CodeFilter<T> {
             }
             Some(HeldPiece::Entity { raw, decoded, context }) => {
                 self.held_bytes -= raw.len();
-                match self.entities {
+                match self.entity_policy {
                     CodeEntityPolicy::Decode if context.is_code => out(FilteredPiece::Text(decoded)),
                     CodeEntityPolicy::Escape if context.is_code => {
                         out(FilteredPiece::Text("&amp;"));

@@ -206,7 +206,7 @@ impl CodeTracker {
                 at += self.block.read_prefix(&bytes[at..]);
                 match bytes.get(at) {
                     None => break,
-                    // After a run of fence characters the line is past its prefix: `push_byte` ends it below.
+                    // After a run of fence characters the line is past its prefix: `push_byte` ends the line.
                     Some(b'\n') if self.block.line.is_prefix() => {
                         self.end_line();
                         at += 1;
@@ -282,8 +282,8 @@ impl CodeTracker {
             self.is_escaped &= bytes.is_empty();
             return;
         }
-        // An odd number of backslashes escapes. If they are all of the bytes, they continue those before
-        // them.
+        // An odd number of backslashes escapes the next byte. If `bytes` holds only backslashes, they
+        // continue the run before it.
         let count = bytes.iter().rev().take_while(|&&byte| byte == b'\\').count();
         self.is_escaped = (count % 2 == 1) != (count == bytes.len() && self.is_escaped);
     }

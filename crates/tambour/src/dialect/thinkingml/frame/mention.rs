@@ -51,8 +51,8 @@ impl ReplyFrame {
         is_held
     }
 
-    /// Handles a token after the held tag; returns whether the token is consumed. A token that is not consumed
-    /// has decided what the tag is, and the tag is no longer held.
+    /// Handles a token after the held tag; returns whether the token is consumed. An unconsumed token has
+    /// decided what the tag is, and the tag is no longer held.
     pub(super) fn push_after_mention(&mut self, token: &MarkupToken<'_>, out: &mut dyn IntentSink) -> bool {
         let Some(mention) = self.mention.as_mut() else { return false };
         let raw = token.raw();
