@@ -23,8 +23,8 @@ pub(super) struct PlainParser {
     /// Part of the reply at the current place.
     pub(super) current_part: PlainPart,
     mode: ReasoningMode,
-    /// Open marks of the current or last reasoning; `None` before any opening mark, even if the reply starts
-    /// inside reasoning.
+    /// The current or last reasoning, with the marks opened in it; `None` before any opening mark, even if
+    /// the reply starts inside reasoning.
     pub(super) open_reasoning: Option<OpenReasoning>,
     /// Place of the mark that opened the reasoning; the start of the reply without one.
     pub(super) reasoning_start: Place,

@@ -81,7 +81,7 @@ impl<'m> MarkIndex<'m> {
             } else if let Some(text_after) = rest.strip_prefix(marks.close) {
                 index.close_offsets.push(at);
                 index.boundary_offsets.push(at);
-                // The search for the next mark reads this white space once more, so the work stays linear.
+                // White space is read at most twice, here and in the search for the next mark: linear work.
                 let text_after = text_after.trim_start();
                 if text_after.is_empty() || marks.followers.iter().any(|mark| text_after.starts_with(mark)) {
                     index.end_offsets.push(at);
