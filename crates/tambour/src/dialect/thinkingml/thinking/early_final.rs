@@ -112,8 +112,8 @@ impl ThinkingReader {
         self.end_thinking(out);
     }
 
-    /// Handles `<final>` in an open phase. It is text if thinking continues, or if a `<final>` that begins the
-    /// answer follows.
+    /// Handles `<final>` in an open phase. It is text if thinking continues, or if a `<final>` that begins
+    /// the answer follows.
     pub(super) fn handle_phase_final(
         &mut self,
         tag: &MarkupTag<'_>,
