@@ -95,7 +95,7 @@ pub(super) async fn play(
     if new_play.role.as_ref().is_some_and(|role| role.len() > MAX_TEXT_BYTES) {
         return refuse("role", format!("`role` must have at most {MAX_TEXT_BYTES} bytes"));
     }
-    // Turns are not run for keys that are limited to aliases.
+    // Keys that are limited to aliases may not run turns.
     caller.limits.check_alias(None)?;
     find_owned(&app, &caller, &id).await?;
     let mut answers = new_play.answers.into_iter();

@@ -309,7 +309,7 @@ fn notice_schema(text: &Value) -> Value {
     object_schema(&[("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())])
 }
 
-/// Messages of a Durable Stream: events, with the numbers of those that have one.
+/// Messages of a Durable Stream: events, each with its number if it has one.
 fn stream_messages_schema(number: &Value) -> Value {
     list_schema(&json!({"allOf": [schema_ref("Event"), {"properties": {"id": number}}]}))
 }
@@ -365,7 +365,7 @@ fn upstreams_schema(text: &Value, flag: &Value) -> Value {
     ])
 }
 
-/// Result of a test of an upstream or alias, whose names are in `name_fields`.
+/// Result of a test of an upstream or alias; `name_fields` are the fields that name it.
 fn service_test_schema(name_fields: &[(&'static str, Value)], number: &Value, flag: &Value) -> Value {
     let text = json!({"type": "string"});
     let error = object_schema(&[("code", text.clone()), ("message", text), ("retryable", flag.clone())]);

@@ -1,5 +1,5 @@
-//! Open event streams: counts them per owner, and closes those whose clients stop reading before they have
-//! the rest of a message that has ended. A message may also be a dialogue turn.
+//! Registry of open event streams: counts them per owner, and closes streams whose clients stop reading after
+//! the message has ended. A dialogue turn counts as a message here.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,13 +41,13 @@ pub(crate) struct OpenStream {
     owner: String,
     /// Number in the registry.
     number: u64,
-    /// Connection of the client; absent if it is unknown, and then not watched.
+    /// Connection of the client; a stream without one is not watched.
     connection: Option<Arc<Connection>>,
-    /// Cancelled when the key that opened it is removed.
+    /// Cancelled when the key that opened the stream is removed.
     pub(crate) removal: CancellationToken,
 }
 
-/// Limit of open streams that prevents another one.
+/// Limit on open streams that has been reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamLimit {
     /// Limit of one owner (`max_streams`).

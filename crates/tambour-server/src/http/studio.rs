@@ -143,7 +143,7 @@ fn file_body(data: Cow<'static, [u8]>) -> Response {
     }
 }
 
-/// Returns `true` if a header such as `Accept` lists `wanted`, unless with the weight 0. Wildcards do not
+/// Returns `true` if a header such as `Accept` lists `wanted` with a weight other than 0. Wildcards do not
 /// count.
 fn accepts(headers: &HeaderMap, name: &header::HeaderName, wanted: &str) -> bool {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());

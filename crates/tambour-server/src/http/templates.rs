@@ -30,8 +30,8 @@ pub(crate) struct NewTemplate {
     text: String,
 }
 
-/// Describes a template: hash, text, and variables, separately for the two kinds of placeholders: `{name}`
-/// (`script`) and `{%name%}` (`system`).
+/// Describes a template: its hash, its text, and its variables by kind of placeholder: `{name}` (`script`)
+/// and `{%name%}` (`system`).
 fn template_json(template: &LayeredTemplate) -> Value {
     json!({
         "hash": template.hash(),
@@ -69,7 +69,8 @@ pub(super) async fn list(
     query.page_of(rows).map(Json)
 }
 
-/// Returns the source of a template that is not stored: `builtin`, or `file` if a file differs from it.
+/// Returns the source of a template that is not stored: `builtin` if it equals the built-in template with
+/// this id, otherwise `file`.
 fn template_source(templates: &OwnerTemplates, id: &str) -> &'static str {
     let file_hash = templates.files.get(id).map(|template| template.hash()).ok();
     match find_shipped(id) {

@@ -1,5 +1,5 @@
 //! Answers that clients post to a waiting message: results of calls that they run, and confirmations of
-//! calls. The message has an [`AnswerDesk`], where its run takes them.
+//! calls. The run of the message takes them from its [`AnswerDesk`].
 
 use std::sync::Arc;
 
@@ -134,7 +134,8 @@ fn invalid_result(call_id: &str, detail: &str) -> Problem {
 /// Method of [`AnswerDesk`] that accepts answers, each with the id of its call.
 type AcceptAnswers<T> = fn(&AnswerDesk, Vec<(String, T)>) -> Result<(), AnswerRefusal>;
 
-/// Passes all posted answers to the running message, or none. `field` is the field of the body that had them.
+/// Passes all posted answers to the running message, or none. `field` is the field of the body that contained
+/// them.
 async fn pass_answers<T>(
     app: &App,
     caller: &Caller,

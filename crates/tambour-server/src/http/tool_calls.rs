@@ -47,7 +47,7 @@ pub(super) async fn call(
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let NewToolCall { args, caller: caller_name, confirmed } = parse_body(&bytes)?;
-    // Tools are not called for keys that are limited to aliases.
+    // Keys that are limited to aliases may not call tools.
     caller.limits.check_alias(None)?;
     let args = if args.is_null() { json!({}) } else { args };
     // The tool is named by the path, so a missing one is a 404.
@@ -65,7 +65,7 @@ pub(super) async fn call(
         return Err(Problem::conflict("confirmation_required", detail).with("field", "confirmed"));
     }
     // A webhook may take minutes, so the call counts among the running messages of the owner. It is
-    // registered as if it were a turn, of a dialogue with the name of the tool.
+    // registered like a turn of a dialogue named after the tool.
     let running_turn = super::dialogues::register_turn(&app, &caller, &name).await?;
     app.admit_request(&caller).await?;
     let call_id = ids::new_id("call");

@@ -177,7 +177,7 @@ fn invalid_field(field: &str, detail: impl Into<String>) -> Problem {
     Problem::invalid("invalid_field", detail).with("field", field)
 }
 
-/// Checks the name of a tool. `field` is the field of the request that has it.
+/// Checks the name of a tool. `field` is the field of the request that contains the name.
 fn check_name(name: &str, field: &str) -> Result<(), Problem> {
     if is_tool_name(name) {
         return Ok(());
@@ -332,7 +332,7 @@ pub(super) async fn select_tools(
     Ok(selected_tools)
 }
 
-/// Converts the result of looking up a name among MCP tools; `None` if no MCP server has a tool of this name.
+/// Converts the result of a lookup among MCP tools to an offered tool; `None` if no MCP server has the tool.
 ///
 /// # Errors
 /// The configuration reserves the name for a server that lacks the tool or cannot be reached, or the tool's
@@ -364,7 +364,8 @@ async fn select_mcp_tool(
     }
 }
 
-/// Returns the registered tool or MCP tool of this name. If there are both, [`list`] says which one counts.
+/// Returns the registered tool or MCP tool of this name. If both exist, the MCP tool is chosen only if the
+/// configuration lists it by name.
 pub(super) async fn select_named(app: &App, caller: &Caller, name: &str) -> Result<OfferedTool, Problem> {
     let loaded_config = app.loaded_config();
     let mcp = &loaded_config.mcp;

@@ -14,7 +14,7 @@ use crate::base::problem::Problem;
 use crate::http::app::App;
 use crate::store::{RowPage, UsageRow};
 
-/// Query of days and page.
+/// Query of `GET /api/v1/usage`: a range of days, and the page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UsageQuery {

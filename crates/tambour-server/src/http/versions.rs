@@ -66,7 +66,8 @@ pub(super) struct VersionPair {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VersionQuery {
-    /// Number of the version; the published one when absent, and of a script without one the latest.
+    /// Number of the version; the published one when absent, or the latest one of a script that has none
+    /// published.
     #[serde(default)]
     pub(super) version: Option<u32>,
 }
@@ -231,7 +232,7 @@ pub(super) async fn load_version(
     loaded_version.ok_or_else(|| missing_version(&document.id, number))
 }
 
-/// Describes a document, without a text.
+/// Describes a document, without its text.
 pub(super) fn document_json(kind: DocumentKind, document: &Document) -> Value {
     json!({
         id_field(kind): document.id,

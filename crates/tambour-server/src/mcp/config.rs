@@ -254,8 +254,7 @@ impl McpSection<'_> {
 
     /// Reads the key of the MCP server `name` from an environment variable.
     ///
-    /// # Errors
-    /// The variable is not set, or its value is no valid key.
+    /// # Errors The variable is not set, or its value is not a valid key.
     pub(crate) fn read_mcp_key(&self, name: &str, variable: &str) -> Result<String, ConfigError> {
         key_from_variable(variable).map_err(|error| {
             self.origins.field_error(

@@ -39,7 +39,7 @@ pub(super) struct ServerProcess {
     too_long_flag: Option<Arc<AtomicBool>>,
 }
 
-/// Reason why a server could not be connected or its tools not listed, for the log.
+/// Reason why the connection failed or the tools could not be listed, for the log.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectionError {
     #[error("the program `{0}` cannot be started: {1}")]

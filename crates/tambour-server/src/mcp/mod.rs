@@ -127,7 +127,7 @@ impl McpServers {
 
     /// Looks up an exposed name of a tool. A name that the configuration of a server lists explicitly belongs
     /// to that server only; any other name belongs to the first server, in order of server names, that lists
-    /// a tool with it.
+    /// a tool with that name.
     pub(crate) fn find_tool(&self, name: &str) -> ToolLookup {
         let naming_server = self.by_name.values().find(|server| server.config().names_explicitly(name));
         let tool = match naming_server {
@@ -169,7 +169,7 @@ impl McpServers {
         self.by_name.iter().map(state).collect()
     }
 
-    /// Runs a tool on a server, by the name that it has there. A call is not repeated.
+    /// Runs a tool by its name on the server. A call is not repeated.
     pub(crate) async fn call(&self, server: &str, tool: &str, args: &Value) -> Result<Value, CallError> {
         match self.by_name.get(server) {
             Some(server) => server.call(tool, args).await,

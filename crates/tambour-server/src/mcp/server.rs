@@ -281,8 +281,8 @@ impl McpState {
         }
     }
 
-    /// Waits for the next attempt: for a pause, cut short when a connection is needed. `start_time` is that
-    /// of the last attempt. Returns `false` if the server is stopped.
+    /// Waits before the next attempt; the pause is cut short when a connection is needed. `start_time` is the
+    /// start of the last attempt. Returns `false` if the server is stopped.
     async fn wait_pause(&self, start_time: Instant, pause: Duration) -> bool {
         tokio::select! {
             () = self.stop.cancelled() => false,
@@ -337,8 +337,8 @@ impl McpState {
         tracing::info!(mcp = self.name, "the connection to an MCP server has ended");
     }
 
-    /// Lists the tools again when they change, at most once a second. A doubted connection is tested in the
-    /// same way: returns when listing fails too.
+    /// Lists the tools again when they change, at most once a second. A doubted connection is tested by
+    /// listing the tools: returns if that fails too.
     async fn refresh_tools(&self, peer: &Peer<RoleClient>, tools_changed: &Notify) {
         loop {
             let is_doubted = tokio::select! {

@@ -20,7 +20,7 @@ pub(crate) struct ReplyEnd<'a> {
     pub(crate) findings: Option<&'a Value>,
 }
 
-/// Fields of a finding that the figures need; it is counted if it has a `repair`.
+/// Fields of a finding that the figures need; a finding is counted if it has a `repair`.
 #[derive(Deserialize)]
 struct FindingFields<'a> {
     rule: &'a str,

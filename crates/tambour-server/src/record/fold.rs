@@ -18,7 +18,7 @@ use crate::record::history::HistoryWriter;
 use crate::store::batch::LOST_ENTRY;
 use crate::store::{Batch, Lease, LogEntryKind, Store, StoreError, StoredUpdate};
 
-/// Sum of the log entries read so far.
+/// Content collected from the log entries read so far.
 #[derive(Debug, Default)]
 pub(crate) struct LogFold {
     /// Replies as the model wrote them, one after another.

@@ -42,7 +42,8 @@ impl HistoryWriter {
         let pipeline = Pipeline::new(&self.dialect, &options).or_else(|_| Pipeline::new("plain", &options));
         let mut pipeline = pipeline.ok()?.with_extensions(true);
         let mut sink = HistorySink::default();
-        // The reply was read up to this limit. The log has more: all of the chunk in which it was exceeded.
+        // The reply was read up to this limit. The log may contain more: the whole chunk that exceeded the
+        // limit.
         let raw = &raw[..raw.floor_char_boundary(self.options.limits.input)];
         pipeline.push_str(raw, &mut sink);
         let finish_reason = if is_truncated { FinishReason::Length } else { FinishReason::Stop };
@@ -72,7 +73,8 @@ fn tools_accepting(calls: &[ToolCall]) -> ToolRegistry {
         args_by_tool.entry(&call.name).or_default().push(&call.args);
     }
     ToolRegistry::new(args_by_tool.into_iter().map(|(name, args)| {
-        // Each call is compared with every value of the list, which is quadratic: many calls get no list.
+        // The schema compares each call with every listed value, which is quadratic, so many calls get no
+        // list.
         let schema = if args.len() > MAX_EXACT_CALLS { json!({}) } else { json!({ "enum": args }) };
         let mut tool = RegisteredTool::from_trusted(name, schema);
         tool.read_only = true;
@@ -134,7 +136,7 @@ pub(crate) fn reply_messages(record: &Value) -> Vec<Message> {
     reply_records.iter().flat_map(round_messages).flatten().collect()
 }
 
-/// Messages that one turn, a message of the user with its replies, adds to its conversation.
+/// Messages that one turn (a message of the user with its replies) adds to its conversation.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TurnMessages {
     /// Text of the user.
@@ -176,8 +178,8 @@ pub(crate) struct PromptRecord {
     pub(crate) messages: Option<Vec<Message>>,
 }
 
-/// Returns the user's last text in the history that a request for a Skein prompt has: in the prompts of later
-/// messages, it is the text of the user.
+/// Returns the last user text in the history of a request for a Skein prompt. The prompts of later messages
+/// show it as the text of the user.
 fn last_user_text(request: &str) -> Option<String> {
     let request: Value = serde_json::from_str(request).ok()?;
     let messages = request["context"]["history"].as_array()?;
@@ -225,7 +227,7 @@ impl PromptRecord {
     }
 }
 
-/// Prepends to the prompt of `message` the earlier messages of its conversation, up to about `max_history`
+/// Prepends the earlier messages of the conversation to the prompt of `message`, up to about `max_history`
 /// bytes of them. Returns the prompt, which names them by id, and its messages.
 pub(crate) async fn build_prompt(
     store: &dyn Store,
@@ -258,8 +260,8 @@ pub(crate) async fn build_prompt(
     Ok((prompt, messages))
 }
 
-/// Returns the status of a message and the messages that it adds to its conversation; `None` if nothing is
-/// stored of them.
+/// Returns the status of a message and the messages that it adds to its conversation; `None` if neither a
+/// history nor a request is stored.
 async fn load_turn(
     store: &dyn Store,
     defaults: &ReadingDefaults,
@@ -284,7 +286,7 @@ async fn load_turn(
 }
 
 /// Adds a text of the user. Merges it with an unanswered text before it, since not every model accepts two
-/// user messages in a row; the same text again is left out.
+/// user messages in a row; a repetition of the same text is left out.
 fn push_user_text(messages: &mut Vec<Message>, text: String) {
     match messages.last_mut() {
         Some(Message { role, content: Some(Content::Text(last_text)), .. }) if role == "user" => {

@@ -69,7 +69,7 @@ pub(crate) fn push_json(batch: &mut Batch, name: &str, data: &Value) {
     batch.push_event(name, |out| out.extend_from_slice(data.to_string().as_bytes()));
 }
 
-/// Builds a batch with the entry of a prompt, which gets this number.
+/// Builds a batch with the entry of a prompt; `number` is the number of that entry.
 pub(crate) fn prompt_entry(number: u64, prompt: &PromptRecord) -> Batch {
     let mut batch = Batch::new(number);
     push_json(&mut batch, PROMPT_ENTRY, &json!(prompt));
@@ -198,7 +198,8 @@ pub(crate) fn interrupted_failure() -> Failure {
 }
 
 /// Closes messages, and turns of dialogues, that were running when the server stopped: adds the missing
-/// events and one `error`. Deletes those that their clients asked not to store. Returns the number found.
+/// events and one `error`. Deletes those that their clients asked not to store. Returns the number of
+/// interrupted runs.
 ///
 /// # Errors
 /// The store failed, or an end could not be written.

@@ -12,7 +12,7 @@ use crate::upstream::{ModelRequest, Upstream};
 pub(crate) struct UpstreamSpending {
     pub(crate) upstream: Arc<str>,
     pub(crate) tokens: TokenCounts,
-    /// Those of `tokens` that models without a price used; `cost` leaves them out.
+    /// Part of `tokens` that models without a price used; not included in `cost`.
     pub(crate) unpriced_tokens: u64,
     /// Cost in millionths of the currency's unit.
     pub(crate) cost: i64,

@@ -35,7 +35,7 @@ fn history_has_the_reply_in_the_dialect_of_the_fallback() {
     };
     let rewritten = history(Some(json!({"upstream": "two", "dialect": "thinkingml", "contract": null})));
     assert!(rewritten.as_str().is_some_and(|text| text.contains("</final>")), "{rewritten}");
-    // Read in the dialect of the request, it would give another text.
+    // In the dialect of the request, the same reply gives another text.
     assert_ne!(history(None), rewritten);
 }
 

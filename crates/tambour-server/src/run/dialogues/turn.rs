@@ -53,7 +53,7 @@ pub(crate) enum TurnInput {
     },
 }
 
-/// Client of a turn, and the handle of the turn, through which the turn is cancelled.
+/// Client of a turn, with the turn's live run, through which the turn is cancelled.
 #[derive(Clone, Copy)]
 pub(crate) struct TurnClient<'a> {
     pub(crate) caller: &'a Caller,
@@ -264,7 +264,7 @@ impl RunningDialogue<'_> {
         change(dialogue, &DialogueEnv { script, templates: prompts, now, settings, hooks: &() })
     }
 
-    /// Passes an input to the machine; fails if the machine waits for another one.
+    /// Passes an input to the machine; fails if the machine waits for a different input.
     fn take_input(&mut self, input: TurnInput) -> Result<(), Problem> {
         let result = self.with_env(|dialogue, env| match input {
             TurnInput::Text(text) => dialogue.input(text.as_deref(), env),
@@ -532,7 +532,7 @@ impl RunningDialogue<'_> {
                         }
                     }
                     if turn_log.flush().await.is_err() {
-                        // The log cannot be written any more, so that nobody would see more of the reply.
+                        // The log cannot be written any more, so nobody would see more of the reply.
                         break 'reply InputEnd::Failed(interrupted_failure());
                     }
                 };
