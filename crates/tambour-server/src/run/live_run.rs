@@ -34,7 +34,7 @@ struct ReaderCounts {
     departed: u64,
 }
 
-/// Registration of a reader, which counts as reading until this is dropped.
+/// Registration of a reader, which counts as reading until the guard is dropped.
 #[derive(Debug)]
 pub(crate) struct ReaderGuard(Arc<LiveRun>);
 

@@ -13,7 +13,7 @@ pub(crate) fn in_progress_problem() -> Problem {
     Problem::conflict("request_under_way", "a request with this `Idempotency-Key` is under way")
 }
 
-/// Returns the start (RFC 3339) of the time in which a request must have come for a repetition to get its
+/// Returns the earliest time (RFC 3339) at which a request may have come for a repetition to get its
 /// response.
 pub(crate) fn repeat_since() -> String {
     let retention = SignedDuration::from_hours(RETENTION_HOURS);

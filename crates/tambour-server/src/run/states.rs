@@ -1,4 +1,4 @@
-//! State of conversations, as JSON: the replies of a message change it, and so do clients (F-110 to F-117).
+//! State of conversations, as JSON, which the replies of messages and clients change (F-110 to F-117).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::run::engine::RunEngine;
 use crate::run::turns::ConversationGuard;
 use crate::store::{MessageRow, ROUTE_UPDATE, StateRow, StoreError, StoredUpdate};
 
-/// Dialects whose replies change the state: `filament`, and `auto`, which may find out that a reply is in it.
+/// Dialects whose replies change the state: `filament`, and `auto`, which may detect it.
 const STATEFUL_DIALECTS: [&str; 2] = ["filament", tambour::dialect::AUTO];
 
 /// Longest wait of a client's change for running messages.

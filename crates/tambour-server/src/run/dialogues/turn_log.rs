@@ -142,7 +142,7 @@ impl TurnLog {
     }
 
     /// Stops holding back, and discards the held events: the reply is re-asked or shown to nobody. Events
-    /// written before stay, also those that end the message.
+    /// written before stay, including those that end the message.
     pub(crate) fn discard(&mut self) {
         self.is_holding = false;
         self.held_events.clear();

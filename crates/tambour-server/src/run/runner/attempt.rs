@@ -56,7 +56,7 @@ pub(super) struct Attempt {
 pub(super) struct AttemptSettings {
     /// Number of re-asks before this attempt.
     pub(super) reasks: u32,
-    /// True if the reply, if it is discarded, is kept in the record.
+    /// True if a discarded reply is kept in the record.
     pub(super) keeps_discarded: bool,
     /// True if the items of the reply are kept, since it may be used after all if nothing better follows.
     pub(super) keeps_items: bool,
@@ -84,7 +84,7 @@ pub(super) struct EntryGatherer {
     has_answer: bool,
     /// Judgement of the reply, from its events and findings so far.
     appraisal: ReplyAppraisal,
-    /// Raw reply so far, if the model may have to be shown it; otherwise empty.
+    /// Raw reply so far, if it may have to be shown to the model; otherwise empty.
     pub(super) raw: String,
     /// Findings, if the reply may be discarded.
     pub(super) findings: Option<Vec<Finding>>,
@@ -151,7 +151,7 @@ impl Attempt {
         }
     }
 
-    /// Asks the model, and reads the reply until its end or until `stop` gives one. Returns the end; `Err` if
+    /// Asks the model, and reads the reply until it ends or `stop` returns an end. Returns the end; `Err` if
     /// the log cannot be written any more.
     pub(super) async fn read_reply(
         &mut self,
@@ -286,7 +286,7 @@ impl Attempt {
         self.gather_updates();
     }
 
-    /// Gathers the entries of new state updates, whose events are gathered already; then that of the end
+    /// Gathers the entries of new state updates, whose events are gathered already; then the entry of the end
     /// event, if the reply has ended.
     fn gather_updates(&mut self) {
         let applied_updates = &self.pipeline.outcome().applied_updates;
@@ -409,7 +409,7 @@ impl Attempt {
         log.append(batch).await
     }
 
-    /// Adds the log entry of a discarded attempt. `entry` has fields that the entry gets in addition.
+    /// Adds the log entry of a discarded attempt. `entry` has the additional fields of the entry.
     pub(super) fn add_attempt_entry(&self, mut entry: Value, end: &InputEnd, batch: &mut Batch) {
         (entry["raw"], entry["findings"]) = (json!(self.gathered.raw), json!(self.gathered.findings));
         match end {

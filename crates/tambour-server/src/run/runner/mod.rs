@@ -262,9 +262,9 @@ async fn close_message(engine: &RunEngine, id: &str) -> Result<(), FinishError> 
     }
 }
 
-/// Asks the model, and again for a re-ask, at a fallback or with tool results. Returns the last entries,
-/// which are not on the log yet; `Err` if the log cannot be written any more. Locks the conversation with
-/// `conversation_guard`.
+/// Asks the model, then again for each re-ask, each fallback and each reply that called tools. Returns the
+/// last entries, which are not on the log yet; `Err` if the log cannot be written any more. Locks the
+/// conversation with `conversation_guard`.
 async fn read_replies(
     engine: &Arc<RunEngine>,
     run: &MessageRun,

@@ -334,7 +334,7 @@ impl<'a> ToolLoop<'a> {
         state: &str,
         timeout_ms: Option<u64>,
     ) -> Result<(), LoopHalt> {
-        // If the run must stop, the calls do not begin rather than be interrupted.
+        // If the run must stop, the calls do not begin at all, so that none is interrupted.
         if let Some(end) = self.wait_halt().now_or_never() {
             return Err(end.into());
         }
