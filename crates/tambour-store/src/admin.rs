@@ -34,7 +34,7 @@ pub struct UsageRow {
     pub key: String,
     /// Name of the key when the usage was last added to.
     pub name: String,
-    /// Owner of the key then.
+    /// Owner of the key at that time.
     pub owner: String,
     /// Number of messages and turns of dialogues.
     pub requests: i64,

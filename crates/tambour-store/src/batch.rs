@@ -181,7 +181,7 @@ impl Batch {
     }
 
     /// Returns the entry after the position `at` and moves `at` behind it; `None` at the end. Lines that are
-    /// no entry (damaged data) are skipped, but each takes a number.
+    /// not entries (damaged data) are skipped, but each uses up a number.
     pub fn next_entry(&self, at: &mut BatchPosition) -> Option<LogEntry<'_>> {
         while at.number <= self.last {
             let remaining = self.body.get(at.offset..).filter(|remaining| !remaining.is_empty())?;
@@ -205,7 +205,7 @@ pub struct BatchPosition {
     number: u64,
 }
 
-/// Parses a line into kind and JSON; `None` if it is no entry.
+/// Parses a line into kind and JSON; `None` if it is not an entry.
 fn parse_line(line: &[u8]) -> Option<(LogEntryKind<'_>, &str)> {
     let line = std::str::from_utf8(line).ok()?;
     let (kind, content) = line.split_once(' ')?;

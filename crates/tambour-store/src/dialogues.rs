@@ -44,7 +44,7 @@ pub struct DialogueProgress {
     /// Changes to the records of calls and turns that are not stored yet, in order.
     #[serde(default)]
     pub records: Vec<RecordChange>,
-    /// Claim of the turn's input, if the input is processed once, with the body of its response.
+    /// Claim of the turn's input, with the body of its response; absent if the input has no idempotency key.
     pub once: Option<(InputClaim, String)>,
 }
 
@@ -114,9 +114,9 @@ pub trait Dialogues: Send + Sync {
         limit: u32,
     ) -> Result<RowPage<DialogueRow>, StoreError>;
 
-    /// Stores a dialogue that has taken an input, with the record of its turn and, if the input is processed
-    /// once, its claim. An earlier input of the dialogue without a response is superseded: it is forgotten,
-    /// so a client that repeats it sends a new input. All or nothing.
+    /// Stores a dialogue that has taken an input, with the record of its turn and, if the input has an
+    /// idempotency key, its claim. An earlier input of the dialogue without a response is superseded: it is
+    /// forgotten, so a client that repeats it sends a new input. All or nothing.
     ///
     /// # Errors
     /// The database failed.

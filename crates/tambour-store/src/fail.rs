@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::OnceLock;
 
-/// Called at each fail point, which it may use to end the process.
+/// Called at each fail point, where it may end the process.
 static POINT_HOOK: OnceLock<fn(&'static str)> = OnceLock::new();
 /// Called at each fault point. Its error replaces the result of the system call.
 static FAULT_HOOK: OnceLock<fn(&'static str) -> io::Result<()>> = OnceLock::new();
@@ -35,8 +35,7 @@ pub fn point(name: &'static str) {
 
 /// Marks a system call that a test may make fail.
 ///
-/// # Errors
-/// The hook of [`arm_faults`] returns one.
+/// # Errors The hook registered with [`arm_faults`] returns an error.
 pub fn fault(name: &'static str) -> io::Result<()> {
     FAULT_HOOK.get().map_or(Ok(()), |hook| hook(name))
 }

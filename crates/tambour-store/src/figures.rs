@@ -216,7 +216,7 @@ pub trait ReplyFigures: Send + Sync {
     ) -> Result<Vec<StepFigures>, StoreError>;
 
     /// Returns repairs of one owner or of all, from the first of `days` to the second (inclusive), by step
-    /// and rule, earliest first: those by the `max_rules` rules with most repairs in that time.
+    /// and rule, earliest first. Only the `max_rules` rules with the most repairs in that time are included.
     ///
     /// # Errors
     /// The database failed.

@@ -35,9 +35,9 @@ pub struct InputClaim {
     pub request: String,
     /// RFC 3339 time of the request.
     pub created: String,
-    /// RFC 3339 time; inputs of requests before it are forgotten when this one is stored.
+    /// RFC 3339 time; inputs requested before this time are forgotten when this input is stored.
     pub since: String,
-    /// Id of the turn that processes it.
+    /// Id of the turn that processes the input.
     pub turn: String,
 }
 

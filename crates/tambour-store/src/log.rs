@@ -69,7 +69,7 @@ pub enum AcquireOutcome {
         /// Resolves when the row of the message is as durable as configured. The run may begin before that.
         durable: BoxFuture<'static, WriteOutcome>,
     },
-    /// The owner has begun a message with the same idempotency key before: this one.
+    /// The owner already began a message with the same idempotency key; this is its row.
     Repeated(Box<MessageRow>),
     /// A request with the same idempotency key is beginning.
     InProgress,

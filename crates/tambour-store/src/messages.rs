@@ -13,7 +13,7 @@ pub enum RunKind {
     /// Message of a conversation.
     #[default]
     Message,
-    /// Turn of a dialogue, whose id takes the place of the conversation's.
+    /// Turn of a dialogue; the id of the dialogue takes the place of the conversation's.
     Turn,
 }
 
@@ -109,8 +109,8 @@ pub struct RowPage<T> {
 }
 
 impl<T> RowPage<T> {
-    /// Makes a page of the first `limit` rows. The query should ask for one row more than that: if it comes,
-    /// more follow.
+    /// Makes a page of the first `limit` rows. The query should request one row more than that, whose
+    /// presence shows that more rows follow.
     #[must_use]
     pub fn from_rows(mut rows: Vec<T>, limit: u32) -> RowPage<T> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -159,7 +159,7 @@ impl TurnHistory {
         Ok(turns)
     }
 
-    /// Returns the bytes that were read for it.
+    /// Returns the number of bytes read for this history.
     fn size(&self) -> usize {
         let history_bytes = self.history.as_ref().map_or(0, String::len);
         let source_bytes = self

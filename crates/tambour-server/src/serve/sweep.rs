@@ -19,7 +19,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Sweeps at intervals, and after deletions, until the server stops.
 pub(crate) async fn run(app: Arc<App>) {
     // True while deleted data may still be in the files. True at first, since the last process may have
-    // stopped before it erased all.
+    // stopped before it erased everything.
     let mut needs_erasure = true;
     loop {
         app.memory_responses.drop_stale(None);

@@ -49,7 +49,7 @@ enum AnswerSlot<T> {
 pub(crate) struct CallDecision {
     /// True if the call may run.
     pub(crate) allow: bool,
-    /// Reason of the user, for the model if the call is denied.
+    /// Reason that the user gave; shown to the model if the call is denied.
     pub(crate) reason: Option<String>,
 }
 

@@ -42,7 +42,7 @@ pub struct ToolLimits {
     pub confirmations_ms: u64,
     /// Maximum length in bytes of a result of a webhook or an MCP server.
     pub max_answer: usize,
-    /// Maximum length in bytes of one result as the model is shown it; a longer one is cut.
+    /// Maximum length in bytes of one result as shown to the model; a longer one is cut.
     pub max_shown: usize,
     /// Maximum number of patterns of one schema; all tools of a message may have four times as many together.
     pub max_patterns: usize,

@@ -70,7 +70,7 @@ impl SchemaCache {
             let detail = format!("a schema takes at most {MAX_DEFINITION_BYTES} bytes, not {}", text.len());
             return Err(Problem::invalid("schema_limit", detail).with("field", "schema"));
         }
-        // Schemas that differ in the order of fields are different: the model is shown the order.
+        // Schemas that differ in the order of fields are different: the model sees the order.
         let mut hash = Sha256::new();
         hash.update(limits.patterns.to_le_bytes());
         hash.update(limits.pattern_bytes.to_le_bytes());

@@ -22,8 +22,8 @@ use crate::{MessageOutcome, MessageRow};
 
 /// Bytes written after which a checkpoint is requested, which runs on another connection.
 const CHECKPOINT_BYTES: usize = 8 << 20;
-/// Length of the write-ahead file, in pages, beyond which the writer runs a checkpoint itself, since those on
-/// the other connection do not keep up.
+/// Length of the write-ahead file, in pages, beyond which the writer runs a checkpoint itself, since the
+/// checkpoints on the other connection do not keep up.
 const OVERDUE_PAGES: i64 = 32 << 10;
 /// Approximate bytes that writing a row costs in addition to its text: pages of a table and of an index.
 const ROW_OVERHEAD: usize = 8 << 10;
@@ -58,7 +58,7 @@ pub(super) struct CommitGroup {
     records: Vec<Arc<MessageRow>>,
     /// Last journal segment that the database has completely after this commit.
     full_segment: Option<u64>,
-    /// Extents of the journal; with this group the database has every message up to there.
+    /// Extents of the journal up to which the database has every message after this commit.
     extents: SegmentExtents,
     /// Notified after the commit.
     waiters: Vec<oneshot::Sender<()>>,

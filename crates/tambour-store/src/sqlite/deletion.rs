@@ -101,8 +101,8 @@ impl Deletion for SqliteStore {
     async fn sweep(&self, stop: &CancellationToken) -> Result<bool, StoreError> {
         let mut connection = self.pool().acquire().await?;
         // The passive checkpoint leaves less work for the blocking one after it, which erases as much as
-        // possible before the vacuum, because that may take long. The blocking checkpoint at the end erases
-        // the rest.
+        // possible before the vacuum, since the vacuum may take long. The blocking checkpoint at the end
+        // erases the rest.
         checkpoint_passive(&mut connection).await?;
         checkpoint_truncate(&mut connection).await?;
         let mut pages = MIN_PAGES;

@@ -239,7 +239,7 @@ async fn write_version(
     let query = query.bind(&new_version.text).bind(is_autosave);
     let version: u32 = query.fetch_one(&mut *connection).await?;
     if let Some(replaced) = based_on.filter(|_| is_autosave) {
-        // Only another autosave of the same interval is replaced, and not the published version.
+        // Only another autosave of the same interval is replaced, never the published version.
         let query = sqlx::query(
             "delete from versions where owner = ?1 and kind = ?2 and id = ?3 and version = ?4 and autosave \
              and substr(created, 1, ?6) = substr(?5, 1, ?6) and not exists \

@@ -14,7 +14,7 @@ const ADD_FIGURES: &str = "on conflict do update set completed = completed + exc
      repaired = repaired + excluded.repaired, replaced = replaced + excluded.replaced, \
      input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, \
      unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens, cost = cost + excluded.cost";
-/// The same for `first_texts` and `repairs`, which have one count.
+/// Conflict clause that adds to the existing row of `first_texts` or `repairs`, which have one count.
 const ADD_COUNT: &str = "on conflict do update set count = count + excluded.count";
 
 #[async_trait]

@@ -42,8 +42,8 @@ impl ExtentMark<'_> {
             let query = sqlx::query("delete from segments where number <= ?").bind(last_stored.cast_signed());
             query.execute(&mut *connection).await?;
         }
-        // The segment after the stored ones exists even if `extents` does not have it yet. If it has, its
-        // length there replaces this one.
+        // The segment after the stored ones exists even if `extents` does not have it yet. If `extents` has
+        // it, the length there replaces this one.
         let next_segment =
             self.stored_through.map(|last_stored| (last_stored + 1, SEGMENT_HEADER.len() as u64));
         let is_later =

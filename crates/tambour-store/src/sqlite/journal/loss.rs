@@ -27,7 +27,7 @@ pub struct DamagedFile {
     pub file: PathBuf,
     /// Damaged ranges: offset and length in bytes.
     pub ranges: Vec<(u64, u64)>,
-    /// Minimum number of records that they contained.
+    /// Minimum number of records that the ranges contained.
     pub records: u64,
 }
 
@@ -60,8 +60,8 @@ pub struct JournalLoss {
 }
 
 impl JournalLoss {
-    /// Returns `true` if nothing is lost. Damaged or short files alone are no loss: the database may have
-    /// what they lack.
+    /// Returns `true` if nothing is lost. Damaged or short files alone are not a loss: the database may have
+    /// the data that they lack.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lost_messages.is_empty()

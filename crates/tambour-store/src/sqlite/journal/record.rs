@@ -87,14 +87,14 @@ pub(in crate::sqlite) struct EntryRange {
     pub(in crate::sqlite) body: Vec<u8>,
 }
 
-/// Content of a record as far as its header tells it, known even if the body is damaged.
+/// Content of a record as its header describes it, known even if the body is damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RecordSubject {
     /// New message with this id.
     Message(String),
     /// Entries `first` to `last` of a message's log.
     Entries { message: String, first: u64, last: u64 },
-    /// Probe, whose loss loses nothing.
+    /// Probe, which has no data to lose.
     Probe,
 }
 

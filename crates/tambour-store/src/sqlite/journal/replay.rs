@@ -265,7 +265,7 @@ impl<'a> ReplayReader<'a> {
     }
 
     /// Reports a file that is missing (`found_bytes` is `None`), or shorter than the database recorded. If a
-    /// power cut explains that, it is no loss: with `durable` off such data may be lost.
+    /// power cut explains that, no loss is reported, since such data may be lost without `durable`.
     fn report_short(&mut self, known: &KnownSegment, file: PathBuf, found_bytes: Option<u64>) {
         let (is_excused, known_bytes) = (known.has_rebooted(), known.length);
         tracing::error!(
@@ -327,7 +327,7 @@ impl<'a> ReplayReader<'a> {
         }
     }
 
-    /// Returns the end of a message's log, at first that in the database.
+    /// Returns the end of a message's log; initially its end in the database.
     async fn message_end(&mut self, message: &str) -> Result<&mut MessageEnd, StoreError> {
         if !self.message_ends.contains_key(message) {
             let query = sqlx::query_as(
@@ -344,8 +344,8 @@ impl<'a> ReplayReader<'a> {
     async fn add_message(&mut self, mut row: MessageRow) -> Result<(), StoreError> {
         self.message_end(&row.id).await?.has_row = true;
         self.message_count += 1;
-        // The server that ran it is dead, since only one at a time uses the journal. It may have had another
-        // database, so its identity means nothing here.
+        // The server that ran the message is dead, since only one server at a time uses the journal. It may
+        // have had another database, so its identity means nothing here.
         (row.server, row.epoch) = (None, None);
         self.bytes += row.request.len();
         self.messages.push(row);
@@ -353,7 +353,7 @@ impl<'a> ReplayReader<'a> {
     }
 
     /// Adds the end of a message. The end is ignored if entries before it are missing: the message then gets
-    /// another one.
+    /// another end.
     async fn add_end(&mut self, entries: EntryRange, row: MessageRow) -> Result<(), StoreError> {
         let last = entries.last;
         if !entries.body.is_empty() {
@@ -373,7 +373,7 @@ impl<'a> ReplayReader<'a> {
             return Ok(());
         }
         if !message_end.has_row {
-            // Its row is lost with a part of the journal, or it was deleted.
+            // The row is lost with a part of the journal, or the message was deleted.
             if self.is_new_database || self.is_damaged {
                 self.report.loss.lost_messages.insert(entries.message);
             } else {
