@@ -67,7 +67,7 @@ pub struct StateUpdates {
     pub(super) snapshot: Value,
     /// Position of the last update that is part of the snapshot.
     pub(super) snapshot_position: i64,
-    /// Updates, oldest first. The first of them may be part of the base.
+    /// Updates, oldest first. The oldest ones may be part of the base.
     pub rows: Vec<StateUpdateRow>,
 }
 
@@ -298,8 +298,8 @@ pub trait States: Send + Sync {
     /// The database failed.
     async fn put_state_schema(&self, conversation: &str, schema: Option<&str>) -> Result<bool, StoreError>;
 
-    /// Stores an update that the HTTP route made. `created_and_state` has its RFC 3339 time and the state
-    /// after it, as JSON. Returns `false` if the conversation does not exist.
+    /// Stores an update that the HTTP route made. `created_and_state` has the RFC 3339 time of the update,
+    /// and the state after the update as JSON. Returns `false` if the conversation does not exist.
     ///
     /// # Errors
     /// The database failed.
@@ -312,7 +312,7 @@ pub trait States: Send + Sync {
     ) -> Result<bool, StoreError>;
 
     /// Stores the state of `row` as the snapshot, so that later reads apply fewer updates. Does nothing if
-    /// the stored snapshot is as new, or was changed meanwhile.
+    /// the stored snapshot is at least as new, or was changed meanwhile.
     ///
     /// # Errors
     /// The database failed.

@@ -37,7 +37,7 @@ pub(crate) struct LogTail {
 pub(crate) struct TailProgress {
     /// Number of the last entry that readers may see.
     pub(crate) last: u64,
-    /// True if nothing follows it.
+    /// True if no entry follows the last one.
     pub(crate) has_ended: bool,
 }
 
@@ -362,7 +362,7 @@ impl TailWindow {
         }
         let lines = &self.bytes[..end.offset - self.base_offset];
         let (skipped, wanted) = (after + 1 - self.first_number, end.number - after);
-        // The start is searched from the nearer side.
+        // The start is searched for from the nearer end.
         let start = if wanted < skipped {
             // Counts line breaks from the end: the final one, and one for each entry wanted.
             let line_breaks = usize::try_from(wanted).expect("entries in memory");

@@ -36,8 +36,8 @@ pub trait Tools: Send + Sync {
     /// The database failed.
     async fn tool(&self, owner: &str, name: &str) -> Result<Option<ToolRow>, StoreError>;
 
-    /// Stores a tool. One of the same name is replaced but keeps its creation time. Returns `false` if the
-    /// owner already has `max_tools` others.
+    /// Stores a tool. An existing tool of the same name is replaced, but its creation time is kept. Returns
+    /// `false` if the owner already has `max_tools` other tools.
     ///
     /// # Errors
     /// The database failed.

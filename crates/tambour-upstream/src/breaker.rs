@@ -42,7 +42,7 @@ impl CircuitBreaker {
     }
 
     /// Returns `true` if the open time is over: the caller must then probe the upstream with a call. For
-    /// others, the open time starts again.
+    /// other callers, the open time starts again.
     pub fn try_probe(&self, now: Instant) -> bool {
         let mut state = self.lock_state();
         let may_probe = state.open_until.is_some_and(|open_until| now >= open_until);
@@ -69,7 +69,7 @@ mod tests {
             breaker.record_failure(at(second));
             assert!(breaker.is_closed() && !breaker.try_probe(at(1000)));
         }
-        // One success resets it.
+        // One success resets the count of failures.
         breaker.record_success();
         (0..4).for_each(|second| breaker.record_failure(at(second)));
         assert!(breaker.is_closed());

@@ -1,5 +1,5 @@
-//! Conversion of a prompt to alternating turns of two sides, for services that require them: the user (also
-//! with tool results) and the model. Adjacent messages of one side form one turn.
+//! Conversion of a prompt to alternating turns of two sides, for services that require them: the user
+//! (including tool results) and the model. Adjacent messages of one side form one turn.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

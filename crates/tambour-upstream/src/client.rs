@@ -96,7 +96,7 @@ impl ServiceClient {
         Ok(ServiceClient { inner, proxies, base, login })
     }
 
-    /// Returns the base URL of requests, without credentials and trailing slash.
+    /// Returns the base URL of requests, without credentials or a trailing slash.
     pub(super) fn base(&self) -> &str {
         &self.base
     }
@@ -174,7 +174,7 @@ fn find_source<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Opti
     std::iter::successors(error.source(), |error| (*error).source()).find_map(|error| error.downcast_ref())
 }
 
-/// Splits a base URL into the URL without credentials and trailing slash, and the `Authorization` header of
+/// Splits a base URL into the URL without credentials or a trailing slash, and the `Authorization` header for
 /// the credentials.
 fn split_credentials(base: &str) -> (String, Option<HeaderValue>) {
     let without_slash = |base: &str| base.trim_end_matches('/').to_owned();

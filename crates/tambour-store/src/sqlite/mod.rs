@@ -266,7 +266,7 @@ async fn open_pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError>
         .max_connections(4)
         .min_connections(1)
         .idle_timeout(Duration::from_secs(60))
-        // A test would find a connection to a server that is gone, but a file does not go away.
+        // Such a test detects that a database server is gone, but a file does not go away.
         .test_before_acquire(false);
     Ok(pool.connect_with(options).await?)
 }

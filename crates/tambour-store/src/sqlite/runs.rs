@@ -156,7 +156,7 @@ impl SqliteStore {
         };
         let row = Arc::new(row);
         if let Some(tail) = self.shared.pending.tail(message) {
-            // The run has begun or was claimed since this server has started.
+            // The run began or was claimed after this server had started.
             let Some(epoch) = self.shared.journal.with_lock(|| tail.claim()) else { return Ok(None) };
             let next_number = tail.last_number().max(self.last_stored_number(message).await?) + 1;
             return Ok(Some(Box::new(SqliteLease::new(self.clone(), row, tail, epoch, next_number))));

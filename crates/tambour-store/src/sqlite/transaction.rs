@@ -5,10 +5,10 @@ use std::ops::{Deref, DerefMut};
 use sqlx::pool::PoolConnection;
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 
-/// Open transaction on a connection. If it is dropped before its end, for example because a client has gone
-/// in the middle of a request, the connection is closed, which rolls back. If the connection went back to the
-/// pool instead, the next write on it would become part of the open transaction, which nobody commits, and
-/// all other writers would be blocked.
+/// Open transaction on a connection. If it is dropped before its end, for example because a client
+/// disconnects in the middle of a request, the connection is closed, which rolls back. If the connection went
+/// back to the pool instead, the next write on it would become part of the open transaction, which nobody
+/// commits, and all other writers would be blocked.
 ///
 /// The transaction type of sqlx is not used: when the disk is full, SQLite itself ends a transaction, and
 /// sqlx would then begin the next transaction as a nested one.

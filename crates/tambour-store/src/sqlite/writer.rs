@@ -23,8 +23,8 @@ const GROUP_BYTES: usize = 4 << 20;
 
 /// Task for the writer of the database.
 pub(super) enum WriterTask {
-    /// Writes entries of a log if there are enough for a row or its end is among them; with the end also the
-    /// outcome of the message.
+    /// Writes entries of a log if there are enough for a row or the end of the log is among them. The outcome
+    /// of the message is written with the end.
     Entries(Arc<LogTail>),
     /// Commits at once what was sent before, since a run waits for the database.
     Commit,
@@ -83,7 +83,7 @@ impl DatabaseWriter {
         self.wait(WriterTask::Close).await
     }
 
-    /// Sends the task that `new_task` makes of a sender, and waits for its notification.
+    /// Sends the task that `new_task` builds from a sender, and waits until that sender is notified.
     async fn wait(&self, new_task: fn(oneshot::Sender<()>) -> WriterTask) -> Result<(), StoreError> {
         let (done_sender, done_receiver) = oneshot::channel();
         self.send(new_task(done_sender))?;

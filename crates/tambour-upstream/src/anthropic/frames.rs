@@ -253,7 +253,7 @@ struct AnthropicEvent<'a> {
     /// Index of the content block that the event is about.
     #[serde(default)]
     index: Option<u64>,
-    /// Start of the reply, which has its first token counts; in an error event without `error`, the error.
+    /// Start of the reply, with the first token counts; in an error event without `error`, the error.
     #[serde(default)]
     message: Option<Value>,
     #[serde(borrow, default)]

@@ -15,8 +15,8 @@ pub(super) enum SegmentPart {
     Record(FoundRecord),
     /// Unreadable bytes.
     Damage(DamagedRange),
-    /// Beginning of a record at the end of the file whose writing was interrupted: `bytes` bytes from
-    /// `offset` on. If its header is intact, `end` is the offset at which the record would have ended.
+    /// Incomplete record at the end of the file, left by an interrupted write: `bytes` bytes from `offset`
+    /// on. If its header is intact, `end` is the offset at which the record would have ended.
     Torn { offset: usize, bytes: usize, end: Option<usize>, subject: Option<RecordSubject> },
 }
 
@@ -27,9 +27,9 @@ pub(super) struct DamagedRange {
     pub(super) offset: usize,
     /// Length in bytes; 0 if records are missing without a gap.
     pub(super) bytes: usize,
-    /// Minimum number of records that it contained.
+    /// Minimum number of records that the range contained.
     pub(super) records: u32,
-    /// Subject of its only record, if the header of that is intact.
+    /// Subject of the only record in the range, if the header of that record is intact.
     pub(super) subject: Option<RecordSubject>,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn scan_segment(bytes: &[u8]) -> Result<Vec<SegmentPart>, UnknownVers
         let header_damage = (!bytes.starts_with(v1::V1_HEADER)).then(|| damage(header_length, 0));
         return Ok(header_damage.into_iter().chain(v1::V1Scan::new(bytes)).collect());
     }
-    // The file begins with the name of a journal, but has neither version.
+    // The file begins with the name of a journal, but with neither of the known versions.
     if bytes.starts_with(&SEGMENT_HEADER[..8]) {
         return Err(UnknownVersion);
     }
@@ -116,7 +116,7 @@ impl<'a> SegmentScan<'a> {
             Some((at, next)) => (at, next.number.saturating_sub(self.next_number).max(1)),
             None => (end, number.saturating_sub(self.next_number).saturating_add(1)),
         };
-        // Of several lost records the header tells the subject of only one.
+        // The header names the subject of only one of several lost records.
         let subject = header.filter(|_| records == 1).and_then(|header| header.subject());
         self.offset = end;
         self.next_number = self.next_number.saturating_add(records);
@@ -172,7 +172,7 @@ fn is_partial_header(bytes: &[u8]) -> bool {
         || bytes.iter().all(|byte| *byte == 0)
 }
 
-/// Returns `true` if bytes end in unwritten space: no header and no body ends in so many zeros.
+/// Returns `true` if bytes end in unwritten space: no header or body ends in that many zeros.
 fn ends_unwritten(bytes: &[u8]) -> bool {
     bytes.last_chunk::<UNWRITTEN_ZEROS>().is_some_and(|end| end.iter().all(|byte| *byte == 0))
 }

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{data_folder, fail};
 
-/// Bytes that must be free for a new message. On a full disk the end of a file may still fit a small record,
-/// and a message would begin whose end cannot be stored.
+/// Bytes that must be free for a new message. On a full disk a small record may still fit into the end of a
+/// file, so a message could begin although its end cannot be stored.
 const MESSAGE_SPACE: usize = 32 << 10;
 /// Name of the file in the journal's folder, until it is unlinked.
 const FILE_NAME: &str = "room";

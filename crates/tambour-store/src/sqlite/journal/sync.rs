@@ -46,7 +46,7 @@ impl JournalSyncer {
         let shared = Arc::new(SyncState::default());
         let thread_state = shared.clone();
         std::thread::Builder::new().name("journal".into()).spawn(move || {
-            // A panic must reach the end of this closure: otherwise all waiters would hang.
+            // The rest of this closure must run even after a panic: otherwise all waiters would hang.
             if catch_unwind(AssertUnwindSafe(|| thread_state.run(&dead))).is_err() {
                 tracing::error!("the thread that writes the journal to the disk panicked");
                 dead.cancel();

@@ -12,7 +12,7 @@ use super::scan::{DamagedRange, SegmentPart};
 pub(super) const V1_HEADER: &[u8; 12] = b"tambour\n\x01\0\0\0";
 /// Bytes before a payload.
 const PREFIX_BYTES: usize = 8;
-/// Maximum length, in bytes, of an id that the search for the next record takes for plausible.
+/// Maximum length, in bytes, of an id that the search for the next record accepts as plausible.
 const MAX_ID_BYTES: usize = 128;
 
 /// Iterator over the parts of a segment after its header.
@@ -29,8 +29,8 @@ impl<'a> V1Scan<'a> {
     }
 
     /// Finds the offset of the first intact record at or after `from`, by the letter of its kind. A cheap
-    /// check of its beginning comes first. It makes needless checksums rare: the length of a record has zero
-    /// bytes, which texts do not have.
+    /// check of the record's beginning comes first, so that needless checksums are rare: the length of a
+    /// record has zero bytes, which texts do not have.
     fn find_record(&self, from: usize) -> Option<usize> {
         let searched = self.bytes.get(from..)?;
         let letters = memchr3_iter(b'M', b'E', b'P', searched);
