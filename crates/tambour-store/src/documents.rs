@@ -59,8 +59,8 @@ pub struct PutOptions {
     /// True if the version is published at once.
     pub is_published: bool,
     /// True if an editor saved the version automatically. Such an autosave replaces the autosave that it is
-    /// based on, unless that one is published, is run by a dialogue or belongs to an earlier ten-minute
-    /// interval.
+    /// based on, unless the replaced autosave is published, is run by a dialogue, or belongs to an earlier
+    /// ten-minute interval.
     pub is_autosave: bool,
     /// Maximum number of documents of the kind per owner.
     pub max_documents: u32,

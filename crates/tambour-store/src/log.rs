@@ -4,8 +4,8 @@
 //! A run answers a message of a conversation or carries out a turn of a dialogue. A turn is stored as a
 //! message whose `conversation_id` is the id of the dialogue. The holder of the [`Lease`] drives the run and
 //! writes its log. Each [`Log::claim`] raises the epoch of the lease and so fences the former holder: a lease
-//! of an older epoch can no longer write. Every operation is atomic: after a crash all of it is there, or
-//! none.
+//! of an older epoch can no longer write. Every operation is atomic: after a crash, either all of its effects
+//! are stored or none.
 
 use std::pin::Pin;
 use std::sync::Arc;

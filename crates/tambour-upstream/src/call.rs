@@ -79,7 +79,7 @@ impl UpstreamCall {
             None => {
                 tracing::warn!(message_id, upstream, %code, attempt, "an upstream failed");
                 self.outcome = "failed";
-                // Failures with these codes may be the client's fault, not that of the upstream.
+                // Failures with these codes may be the client's fault rather than the upstream's.
                 if !matches!(&**code, "upstream_refused" | "recording_not_found") {
                     self.breaker.record_failure(Instant::now());
                 }

@@ -87,7 +87,7 @@ pub(super) async fn change(
     }
     let task_app = app.clone();
     app.run_to_completion(async move {
-        // One change at a time, so that memory and database get changes in the same order.
+        // One change at a time, so that changes reach memory and database in the same order.
         let _change_guard = task_app.settings_change.lock().await;
         if task_app.store.cluster().is_some() {
             // Another server may have changed them a moment ago.

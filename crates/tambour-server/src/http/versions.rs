@@ -139,7 +139,7 @@ pub(super) async fn find_owned(
 
 /// Returns the number of the version in `If-Match`; `None` for `*` or no header, which match any.
 fn base_version_number(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
-    // A larger number becomes `u32::MAX`, which matches no document: none has so many versions.
+    // A larger number becomes `u32::MAX`, which matches no document: no document has that many versions.
     Ok(if_match::base_number(headers)?.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
 }
 

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Reader that fails at a line that is too long. It does not skip the line: without its content, nobody knows
-/// which request it answers, and that request would wait for ever.
+/// Reader that fails at a line that is too long. The line is not skipped: without its content it is unknown
+/// which request the line answers, and that request would wait forever.
 #[derive(Debug)]
 pub struct BoundedLines<R> {
     inner: R,

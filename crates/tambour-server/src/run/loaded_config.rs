@@ -52,9 +52,9 @@ impl LoadedConfig {
     }
 
     /// Returns the aliases to try for an alias, in order, until one gives a usable reply. Aliases whose
-    /// upstreams keep failing (open circuit breaker) come last, except that one whose open time is over comes
-    /// first, as a probe. If `alias` has a weight, the healthy aliases with weights take turns at coming
-    /// first.
+    /// upstreams keep failing (open circuit breaker) come last. If the open time of one of them is over, it
+    /// comes first instead, as a probe. If `alias` has a weight, the healthy aliases with weights take turns
+    /// at coming first.
     pub(crate) fn fallback_chain<'a>(&'a self, alias: &'a str, now: Instant) -> Vec<&'a str> {
         let mut chain = self.config.alias_chain(alias);
         if chain.len() < 2 {

@@ -152,7 +152,7 @@ pub(crate) async fn render(
             options.max_context = settings.max_context;
             options.timed_effects = timed_effects;
             options.random_seed = Uuid::new_v4().as_u64_pair().0;
-            // Counting is slow, so it is skipped if nobody needs the counts.
+            // Counting is slow, so it is skipped if the counts are not needed.
             let needs_counts = settings.count_tokens
                 || settings.max_context.or(skein.max_context).is_some()
                 || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());

@@ -145,7 +145,7 @@ pub(crate) const MAX_DEFINITION_BYTES: usize = 256 << 10;
 pub(crate) const MAX_DESCRIPTION_BYTES: usize = 2000;
 
 /// Prefix of the environment variables that may hold secrets of tools. Clients give the name of the variable,
-/// and must not make the server read any other one.
+/// and must not make the server read any other variable.
 pub(crate) const SECRET_ENV_PREFIX: &str = "TAMBOUR_TOOL_SECRET_";
 
 /// Tool that a message may call.

@@ -1,5 +1,5 @@
-//! Texts of tool results for the model. Results are data: they are in one line of JSON, in which nothing can
-//! close the code block around it or look like a line of the conversation.
+//! Texts of tool results for the model. Results are data: they form one line of JSON, so that nothing in them
+//! can close the surrounding code block or look like a line of the conversation.
 
 use serde_json::{Value, json};
 use tambour::event::{ToolCall, ToolResult};

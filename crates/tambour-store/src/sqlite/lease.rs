@@ -165,7 +165,7 @@ impl Lease for SqliteLease {
     fn append(&mut self, batch: Batch) -> PendingAppend<'_> {
         debug_assert!(
             batch.first() == self.next_number && !batch.has_end(),
-            "the end comes with what came of the message"
+            "the end is written by `finish`, with the outcome"
         );
         if self.store.shared.dead.is_cancelled() {
             return PendingAppend::Done(WriteOutcome::Down);

@@ -104,8 +104,9 @@ impl SqliteStore {
         Ok(AcquireOutcome::Started { lease, durable })
     }
 
-    /// Begins a message that replaces the message `replaced`: that one and all later ones are superseded in
-    /// the same transaction. The row of the new message goes straight to the database, without the journal.
+    /// Begins a message that replaces another one: the message `replaced` and all later messages are
+    /// superseded in the same transaction. The row of the new message goes straight to the database, without
+    /// the journal.
     async fn begin_replacing(&self, new: &NewRun, replaced: &str) -> Result<AcquireOutcome, StoreError> {
         let conversation = &new.row.conversation_id;
         let (row, tail) = {

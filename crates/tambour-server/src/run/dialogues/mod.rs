@@ -1,6 +1,6 @@
 //! Dialogues: drives the dialogue machine of `tambour-prompt` with an upstream and the store. The state of
 //! the machine is stored when it takes an input, before each model call and at the end of the turn. A turn is
-//! a run with a log, which clients read like that of a message.
+//! a run with a log, which clients read like the log of a message.
 
 mod templates;
 mod turn;

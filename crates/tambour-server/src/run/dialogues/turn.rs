@@ -532,7 +532,7 @@ impl RunningDialogue<'_> {
                         }
                     }
                     if turn_log.flush().await.is_err() {
-                        // The log cannot be written any more, so nobody would see more of the reply.
+                        // The log cannot be written any more, so readers would see no more of the reply.
                         break 'reply InputEnd::Failed(interrupted_failure());
                     }
                 };

@@ -215,9 +215,9 @@ impl TurnLog {
         self.is_over = true;
     }
 
-    /// Writes a whole message for a turn in which no reply began one: with the text of the turn, or a
-    /// standard sentence if the turn has no text. After a failure the text is empty and the message counts as
-    /// cancelled.
+    /// Writes a whole message for a turn in which no reply has begun a message: with the text of the turn, or
+    /// a standard sentence if the turn has no text. After a failure the text is empty and the message counts
+    /// as cancelled.
     fn write_standard_message(
         &mut self,
         turn: &DialogueTurn,

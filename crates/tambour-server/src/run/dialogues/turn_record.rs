@@ -24,7 +24,7 @@ pub(crate) struct TurnRecord {
     pub(crate) turn: String,
     /// Time at which the turn began (RFC 3339).
     pub(crate) created: String,
-    /// Time at which the turn ended; absent while it runs, and if the server did not see its end.
+    /// Time at which the turn ended; absent while the turn runs, and if the server stopped before its end.
     pub(crate) ended: Option<String>,
     /// Text of the user.
     pub(crate) text: Option<String>,
@@ -67,7 +67,7 @@ pub(crate) struct DialogueOrigin {
 pub(crate) struct ForkOrigin {
     /// Dialogue whose turns come before those of the fork.
     pub(crate) dialogue_id: String,
-    /// Id of the turn of that dialogue that the first turn of the fork replaces.
+    /// Id of the turn, in that dialogue, that the first turn of the fork replaces.
     pub(crate) turn: String,
 }
 
@@ -286,8 +286,8 @@ pub(crate) async fn build_script_test(
     Ok(test)
 }
 
-/// Converts the reply of a call record for a test; `None` unless it records a model call whose end the server
-/// has seen.
+/// Converts the reply of a call record for a test; `None` unless it records a model call that ended before
+/// the server stopped.
 fn test_reply(record: &Value) -> Option<TestReply> {
     if !record["prompt"].is_array() || record["ended"].is_null() {
         return None;

@@ -106,8 +106,8 @@ impl Attempt {
         log: &RunLog,
     ) -> Attempt {
         let options = match attached_state {
-            // Only for the first reply: a later one takes over the state with the pipeline of the one before
-            // it.
+            // Only for the first reply: a later reply takes over the state with the pipeline of the reply
+            // before it.
             Some(state) if previous.is_none() => {
                 let mut options = choice.options.clone();
                 options.state = Some(state.attached.clone());
@@ -249,7 +249,7 @@ impl Attempt {
             ReplyItem::End(end) => return Some(end),
         }
         if self.gathered.has_ended {
-            // The pipeline ended a reply that exceeds the limit; what follows of it is ignored.
+            // The pipeline ended a reply that exceeds the limit; the rest of that reply is ignored.
             return Some(InputEnd::Finished(FinishReason::Length));
         }
         if !self.may_deliver && self.can_deliver(run) {

@@ -76,7 +76,7 @@ pub(crate) struct UpstreamChoice {
     pub(crate) options: Options,
     /// System prompt.
     pub(crate) system: Option<String>,
-    /// Contract of the reply as the request gives it, as JSON.
+    /// Contract of the reply as given in the request, as JSON.
     pub(crate) contract: Value,
 }
 
@@ -176,7 +176,7 @@ pub(crate) async fn run_message(
             );
             run.span.fail("store_unavailable");
             run.span.end("unwritten");
-            // Later messages of the conversation need not wait until the end is written after all.
+            // Later messages of the conversation do not wait for the retries of this write.
             drop((conversation_guard, run_guard));
             Box::pin(retry_close(&engine, &run.live_run.id)).await;
         }

@@ -15,8 +15,8 @@ pub struct JournalReport {
     pub damaged: Vec<DamagedFile>,
     /// Lost data, empty if nothing is lost.
     pub loss: JournalLoss,
-    /// Messages that lack entries, by id, with the number of the last entry that was ever written, even if it
-    /// is lost.
+    /// Messages that lack entries, by id, with the number of the last entry that was ever written, even if
+    /// that entry is lost.
     pub last_written: BTreeMap<String, u64>,
 }
 

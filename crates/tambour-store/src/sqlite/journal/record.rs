@@ -1,4 +1,4 @@
-//! Records of the journal: a header, by which a record is found and identified, and a body.
+//! Records of the journal: a header, which identifies the record and lets a scan find it, and a body.
 //!
 //! A header consists of these fields, in little-endian byte order: mark (4 bytes), checksum of the rest of
 //! the header (4), length of the body (4), checksum of the body (4), number of the record within its segment
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Batch, MessageOutcome, MessageRow};
 
 /// First bytes of a record. None of them occurs in UTF-8, so no body contains them, whatever a user or model
-/// writes. A scan that has lost its position finds the next record by them, and never a forged one.
+/// writes. A scan that has lost its position uses them to find the next record, and never finds a forged one.
 pub(super) const RECORD_MARK: [u8; 4] = [0xff, 0xf5, 0xfe, 0xf8];
 /// Bytes of a header before the message id.
 pub(super) const FIXED_HEADER_BYTES: usize = 38;

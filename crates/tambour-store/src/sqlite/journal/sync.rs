@@ -122,7 +122,7 @@ impl SyncState {
                 io::Result::Ok(())
             });
             if let Err(error) = sync_result {
-                // Nobody knows what is on the disk after a failed sync: trying again would prove nothing.
+                // After a failed sync it is unknown what is on the disk: trying again would prove nothing.
                 tracing::error!(%error, "the journal cannot be written to the disk");
                 dead.cancel();
                 return;
