@@ -67,7 +67,7 @@ impl McpConfig {
 
     /// Returns `true` if the tool with this name on the server is exposed.
     pub(crate) fn exposes(&self, tool: &str) -> bool {
-        list_has(&self.tools, tool)
+        contains_tool(&self.tools, tool)
     }
 
     /// Returns `true` if `tools` lists the tool with this exposed name itself, not only all tools by `*`.
@@ -81,7 +81,7 @@ impl McpConfig {
         expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
     )]
     pub(crate) fn needs_confirmation(&self, tool: &str) -> bool {
-        list_has(&self.confirm, tool)
+        contains_tool(&self.confirm, tool)
     }
 
     /// Masks possible secrets in the URL and headers, to show the configuration.
@@ -93,7 +93,7 @@ impl McpConfig {
     }
 }
 
-fn list_has(list: &[String], tool: &str) -> bool {
+fn contains_tool(list: &[String], tool: &str) -> bool {
     list.iter().any(|entry| entry == ALL_TOOLS || entry == tool)
 }
 

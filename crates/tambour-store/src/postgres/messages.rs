@@ -7,7 +7,7 @@ use crate::{MessageRow, Messages, RowPage, StoreError, TurnHistory};
 
 /// Beginning of a query of [`TurnHistory`] rows. Request and summary are read only where the history itself
 /// was not stored.
-macro_rules! turn {
+macro_rules! select_turn {
     () => {
         "select id, status, turn, case when turn is null then request end as request, \
          case when turn is null then summary end as summary \
@@ -61,7 +61,7 @@ impl Messages for PostgresStore {
         bytes: usize,
     ) -> Result<Vec<TurnHistory>, StoreError> {
         let rows = sqlx::query_as::<_, TurnHistory>(concat!(
-            turn!(),
+            select_turn!(),
             "where conversation_id = $1 and status <> 'superseded' \
              and number < (select number from messages where id = $2) order by number desc"
         ));
@@ -70,7 +70,7 @@ impl Messages for PostgresStore {
     }
 
     async fn turn_history(&self, id: &str) -> Result<Option<TurnHistory>, StoreError> {
-        let query = sqlx::query_as(concat!(turn!(), "where id = $1")).bind(id);
+        let query = sqlx::query_as(concat!(select_turn!(), "where id = $1")).bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
     }
 }

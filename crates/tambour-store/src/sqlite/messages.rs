@@ -7,7 +7,7 @@ use crate::{MessageRow, Messages, RowPage, StoreError, TurnHistory};
 
 /// Beginning of a query of [`TurnHistory`] rows. Request and summary are read only where the history itself
 /// was not stored.
-macro_rules! turn {
+macro_rules! select_turn {
     () => {
         "select id, status, turn, iif(turn is null, request, null) as request, \
          iif(turn is null, summary, null) as summary from messages left join records on message_id = id "
@@ -68,7 +68,7 @@ impl Messages for SqliteStore {
     ) -> Result<Vec<TurnHistory>, StoreError> {
         self.wait_caught_up().await?;
         let rows = sqlx::query_as::<_, TurnHistory>(concat!(
-            turn!(),
+            select_turn!(),
             "where conversation_id = ? and status <> 'superseded' \
              and number < (select number from messages where id = ?) order by number desc"
         ));
@@ -78,7 +78,7 @@ impl Messages for SqliteStore {
 
     async fn turn_history(&self, id: &str) -> Result<Option<TurnHistory>, StoreError> {
         self.wait_caught_up().await?;
-        let query = sqlx::query_as(concat!(turn!(), "where id = ?")).bind(id);
+        let query = sqlx::query_as(concat!(select_turn!(), "where id = ?")).bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
     }
 }

@@ -175,9 +175,9 @@ pub(super) async fn undo_from(
     number: i64,
 ) -> sqlx::Result<bool> {
     let mut updates = read_updates(connection, conversation).await?;
-    let is_of_undone_message =
+    let belongs_to_undone_message =
         |update: &StateUpdateRow| update.message_number >= number && !is_route_update(&update.id);
-    if let Some(count) = updates.rows.iter().position(is_of_undone_message) {
+    if let Some(count) = updates.rows.iter().position(belongs_to_undone_message) {
         let Some(undone) = updates.undo_after(count) else { return Ok(false) };
         store_rollback(connection, conversation, &updates, &undone).await?;
         fail::point("state.amid");
