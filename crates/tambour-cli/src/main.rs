@@ -4,6 +4,7 @@ mod args;
 mod check;
 mod completions;
 mod contract;
+mod database;
 mod decode;
 mod import;
 mod input;
@@ -58,6 +59,8 @@ enum TopCommand {
     #[command(subcommand)]
     Contract(contract::ContractCommand),
     Serve(serve::ServeCommand),
+    Migrate(database::MigrateCommand),
+    Move(database::MoveCommand),
     #[cfg(feature = "mcp")]
     Mcp(mcp::McpCommand),
     Completions(completions::CompletionsCommand),
@@ -100,6 +103,8 @@ fn main() -> ExitCode {
         TopCommand::Rules(args) => rules::run(&args),
         TopCommand::Contract(command) => contract::run(&command),
         TopCommand::Serve(args) => serve::run(&args),
+        TopCommand::Migrate(args) => database::migrate(&args),
+        TopCommand::Move(args) => database::move_all(&args),
         #[cfg(feature = "mcp")]
         TopCommand::Mcp(args) => mcp::run(&args),
         TopCommand::Completions(args) => completions::run(&args),

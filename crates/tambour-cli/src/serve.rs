@@ -24,7 +24,7 @@ pub(crate) struct ServeCommand {
     /// Folder of the database
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Database: `sqlite:FILE`; default: `tambour.sqlite` in the data folder
+    /// Database: `sqlite:FILE` or `postgres://USER@HOST/NAME`; default: `tambour.sqlite` in the data folder
     #[arg(long, value_name = "URL")]
     database: Option<String>,
     #[arg(long, value_name = "KIND=WHERE", env = "TAMBOUR_UPSTREAM",
@@ -58,7 +58,9 @@ pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
             Ok(server) => server.with_reload(move || reload_args.build_config()),
             // This error and the next one are usage errors, like an unknown flag.
             Err(StartError::Config(error)) => return Err(error.into()),
-            Err(error @ StartError::Unprotected(_)) => return Err(error.into()),
+            Err(error @ (StartError::Unprotected(_) | StartError::UnprotectedCluster)) => {
+                return Err(error.into());
+            }
             Err(error) => {
                 output::print_error(&error.to_string());
                 return Ok(CommandOutcome::Failed);

@@ -103,9 +103,25 @@ pub enum StoreError {
     /// A later version of the server has changed the schema of the database. Nothing was changed.
     #[error("a later version of the server has migrated the database (to {0}); start that version again")]
     LaterSchema(i64),
+    /// The database cannot store a text.
+    #[error("a text has a character that the database cannot store: U+0000")]
+    Unstorable,
     /// The store accepts no more work: the server is stopping, or the store cannot continue.
     #[error("the store has been closed")]
     Closed,
+}
+
+/// Code of PostgreSQL for a text with U+0000.
+const NUL_CHARACTER: &str = "22021";
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> StoreError {
+        let code = error.as_database_error().and_then(|error| error.code());
+        if code.is_some_and(|code| code == NUL_CHARACTER) {
+            return StoreError::Unstorable;
+        }
+        StoreError::Database(error.into())
+    }
 }
 
 /// Error of a database driver.

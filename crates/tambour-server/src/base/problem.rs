@@ -133,6 +133,9 @@ impl Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
+        if let StoreError::Unstorable = error {
+            return Problem::invalid("invalid_field", error.to_string());
+        }
         tracing::error!(%error, "the store failed");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "the store does not answer")
             .retry_after(1)

@@ -8,6 +8,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::peer_logs::client_builder;
 use crate::base::metrics::Metrics;
 use crate::base::problem::Problem;
 use crate::http::app::{App, AppState};
@@ -15,8 +16,6 @@ use crate::store::StoreError;
 
 /// Header of a request that was handed on once; it is not handed on again.
 const HANDED_ON: HeaderName = HeaderName::from_static("x-tambour-handed-on");
-/// Longest wait for the other server to take the connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest wait for the response of the other server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum length of a request body that is handed on.
@@ -98,8 +97,7 @@ async fn hand_on(app: &App, address: &str, request: Request) -> Result<Response,
 
 /// Creates the client for requests to other servers.
 fn new_client() -> Option<reqwest::Client> {
-    let builder = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).timeout(ANSWER_TIMEOUT);
-    builder.no_proxy().redirect(reqwest::redirect::Policy::none()).build().ok()
+    client_builder().timeout(ANSWER_TIMEOUT).build().ok()
 }
 
 /// Problem: the server that runs the message does not answer; another one will take the message over.

@@ -71,11 +71,12 @@ pub(super) fn dialogues() -> Vec<Value> {
     filters.map(filter_parameter).to_vec()
 }
 
-/// Parameters of the figures: days and the length of a step.
+/// Parameters of the reply figures: the period in days, and the length of one step of it.
 pub(super) fn figures() -> Vec<Value> {
     let day = json!({"type": "string", "format": "date"});
     let steps = json!({"type": "string", "enum": ["hour", "day"]});
-    let steps_description = "length of a step, `day` if absent: at most 366 days by `day`, 31 by `hour`";
+    let steps_description =
+        "length of a step, `day` if absent; the period is at most 366 days with `day`, 31 with `hour`";
     vec![
         query_parameter("from", &day, "first day in UTC; six days before the last one if absent"),
         query_parameter("to", &day, "last day; today if absent"),
@@ -132,7 +133,11 @@ pub(super) fn durable_stream() -> Vec<Value> {
                   beginning if absent, required with `live`";
     vec![
         query_parameter("offset", &text, offset),
-        query_parameter("live", &modes, "waits for what is not there yet; what there is if absent"),
+        query_parameter(
+            "live",
+            &modes,
+            "waits for messages that are not written yet; if absent, responds at once with those that are",
+        ),
         query_parameter("cursor", &text, "`Stream-Cursor` of the previous response"),
         query_parameter("view", &views, "`events` if absent; `text`: the raw text of the reply"),
         header_parameter("If-None-Match", "`ETag` of an earlier read at the same offset"),

@@ -32,6 +32,8 @@ const MAX_FRAME: usize = 64 << 20;
 const MAX_LINE: usize = 80;
 /// Time between two signs of life.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+/// Longest wait for another server to take a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time without a sign of life after which a server counts as gone.
 const SILENCE: Duration = Duration::from_secs(3);
 
@@ -85,6 +87,14 @@ fn encode_frame(batch: &Batch) -> Bytes {
     [head.as_bytes(), batch.body()].concat().into()
 }
 
+/// Returns the builder of a client for requests to other servers.
+pub(super) fn client_builder() -> reqwest::ClientBuilder {
+    // Fails if a crypto provider is installed already, which is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).no_proxy().tcp_nodelay(true);
+    builder.redirect(reqwest::redirect::Policy::none())
+}
+
 /// Client of the logs of other servers.
 pub(crate) struct PeerLogs {
     client: reqwest::Client,
@@ -94,8 +104,7 @@ pub(crate) struct PeerLogs {
 impl PeerLogs {
     /// Creates the client; `None` if its connections cannot be made secure.
     pub(crate) fn new(secret: String) -> Option<PeerLogs> {
-        let builder = reqwest::Client::builder().connect_timeout(SILENCE).read_timeout(SILENCE).no_proxy();
-        let client = builder.redirect(reqwest::redirect::Policy::none()).build().ok()?;
+        let client = client_builder().read_timeout(SILENCE).build().ok()?;
         Some(PeerLogs { client, secret })
     }
 }

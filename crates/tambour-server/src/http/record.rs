@@ -50,7 +50,7 @@ pub(super) fn delete_when_read(app: &Arc<App>, live_run: Arc<LiveRun>) {
     let task_app = app.clone();
     app.run_tasks.spawn(async move {
         live_run.wait_over().await;
-        live_run.wait_unread().await;
+        live_run.wait_no_readers().await;
         if let Err(problem) = cancel_and_delete(&task_app, live_run.id.clone()).await {
             tracing::error!(
                 message_id = live_run.id,

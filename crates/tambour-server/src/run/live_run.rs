@@ -83,7 +83,7 @@ impl LiveRun {
     }
 
     /// Waits until the run has no reader.
-    pub(crate) async fn wait_unread(&self) {
+    pub(crate) async fn wait_no_readers(&self) {
         // The sender lives as long as `self`.
         let _ = self.readers.subscribe().wait_for(|readers| readers.current == 0).await;
     }

@@ -137,6 +137,19 @@ impl PostgresStore {
         Ok(PostgresStore { shared, identity })
     }
 
+    /// Updates the schema of the database.
+    ///
+    /// # Errors
+    /// The URL is invalid, the database cannot be reached, or a later version of the server has changed its
+    /// schema.
+    pub async fn migrate(options: &PostgresOptions) -> Result<(), StoreError> {
+        let pool = open_pool(options).await?;
+        migrations::run_migrations(&pool).await?;
+        partitions::create_partitions(&pool).await?;
+        pool.close().await;
+        Ok(())
+    }
+
     fn pool(&self) -> &PgPool {
         &self.shared.pool
     }

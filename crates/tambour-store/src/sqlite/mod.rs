@@ -270,9 +270,3 @@ async fn open_pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError>
         .test_before_acquire(false);
     Ok(pool.connect_with(options).await?)
 }
-
-impl From<sqlx::Error> for StoreError {
-    fn from(error: sqlx::Error) -> StoreError {
-        StoreError::Database(error.into())
-    }
-}

@@ -7,7 +7,7 @@ use crate::contract::FencedExample;
 use crate::dialect::{self, DialectEntry, ExampleStyle};
 use crate::options::Options;
 
-/// Form of transcripts in Markdown documents: a fenced block whose fence is not part of the transcript.
+/// Form of recorded event streams in Markdown documents: a fenced block whose fence is not part of the transcript.
 const TRANSCRIPT_EXAMPLES: ExampleStyle =
     ExampleStyle { languages: &["sse", "jsonl", "ndjson"], includes_fence: false };
 
@@ -20,9 +20,10 @@ const PLAIN: &str = "plain";
 const JSON_VALUE: &str = "json_value";
 
 impl Contract {
-    /// Returns whether a fenced block of a Markdown document is an example for this contract: its language
-    /// names this dialect only, or its language is missing or shared by several dialects and its text is
-    /// detected as this one (P-037).
+    /// Returns whether a fenced block of a Markdown document is an example for this contract (P-037). The
+    /// language of the block names this dialect only; or it is one that this dialect shares with others, and
+    /// the text is not detected as another dialect; or it is missing, or shared by others, and the text is
+    /// detected as this dialect.
     #[doc(hidden)]
     #[must_use]
     pub fn matches_example(self, example: &FencedExample<'_>) -> bool {

@@ -197,8 +197,8 @@ impl Drop for RunGuard {
     }
 }
 
-/// Finishes a message with its record, and with the result of reading its replies: its last entries, or the
-/// outcome of a failed write. After a panic (`None`), closing events are added. Returns the status.
+/// Finishes a message and writes its record. `read_result` is the last entries of its log, or the outcome of a
+/// write that failed; `None` after a panic, for which closing events are added. Returns the status.
 async fn finish_run(
     engine: &RunEngine,
     run: &MessageRun,

@@ -3,6 +3,7 @@
 
 mod faults;
 mod shared;
+mod transfer;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

@@ -188,9 +188,10 @@ async fn messages_of_a_conversation_run_one_after_the_other_on_all_servers() {
     let (_, members) = start_members(2, &mock).await;
     let mut own = members[0].server.open_stream(&request()).await;
     let seen = own.read_until("final_delta").await;
-    let conversation = seen[0].data["conversation_id"].clone();
+    let record = members[1].server.get(&format!("/api/v1/messages/{}", stream_message_id(&seen))).await.json;
+    let conversation = record["conversation_id"].as_str().unwrap();
     let mut next = request();
-    next["conversation_id"] = conversation.clone();
+    next["conversation_id"] = json!(conversation);
     // It waits for the message of the other server.
     let answer = members[1].server.post("/api/v1/messages", &next).await;
     assert_eq!(answer.status, 202, "{}", answer.text);

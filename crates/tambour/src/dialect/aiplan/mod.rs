@@ -131,8 +131,8 @@ impl AiPlanDialect {
                 out.report(report.with_repair("replaced by the safe fallback"));
             }
             if gives_answer {
-                // No other object is the plan, so the text of this one is the answer, as if it had been
-                // emitted while it arrived.
+                // No other object turned out to be the plan, so the direct response of this one becomes the
+                // answer, as if it had been streamed.
                 out.emit_intent(Intent::FinalText(&unsent_answer));
                 self.reader.structure.has_answer = true;
             }
@@ -151,9 +151,9 @@ impl AiPlanDialect {
         }
     }
 
-    /// Ends a reply in which nothing looks like a plan; `preface` is its text.
-    fn finish_prose(&mut self, preface: &str, is_truncated: bool, out: &mut dyn IntentSink) {
-        if let Some(form) = marker::marker_form(preface) {
+    /// Ends a reply in which nothing looks like a plan; `text` is all of it.
+    fn finish_prose(&mut self, text: &str, is_truncated: bool, out: &mut dyn IntentSink) {
+        if let Some(form) = marker::marker_form(text) {
             let Extent { place: at, end } = self.reader.extent();
             rules::MARKER_RULES.report_marker(form, at, end, out);
             return self.fall_back("parsing_error", out);
@@ -161,7 +161,7 @@ impl AiPlanDialect {
         if !self.reader.structure.surroundings.is_prose() || self.reader.structure.is_truncated {
             return self.emit_plan(is_truncated, out);
         }
-        out.emit_intent(Intent::FinalText(preface));
+        out.emit_intent(Intent::FinalText(text));
         self.report_prose(out);
     }
 

@@ -104,7 +104,7 @@ pub(super) fn read_call(
             None => return refuse_call(block, invalid_report("the call does not name a tool"), None, out),
         },
     };
-    // Arguments that read differently with letters in place of removed tags may have contained a tag as text.
+    // Read again with letters in place of the removed tags: if the arguments change, a tag was part of a string.
     let json_with_letters = block
         .with_gap_text()
         .map(|block| read_json(&block.body, block.body_start, &cx.options.limits, &mut NullSink));
