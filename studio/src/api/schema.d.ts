@@ -7229,6 +7229,7 @@ export interface operations {
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
              *     `overloaded`: other requests are using the memory that this one needs
+             *     `owner_unreachable`: the server that runs the message does not answer; another one will take it over
              */
             503: {
                 headers: {
@@ -7237,7 +7238,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable" | "overloaded";
+                        code?: "store_unavailable" | "overloaded" | "owner_unreachable";
                         /** @constant */
                         status?: 503;
                     };
@@ -8450,7 +8451,7 @@ export interface operations {
             query?: {
                 /** @description `Stream-Cursor` of the previous response */
                 cursor?: string;
-                /** @description waits for what is not there yet; what there is if absent */
+                /** @description waits for messages that are not written yet; if absent, responds at once with those that are */
                 live?: "long-poll" | "sse";
                 /** @description `Stream-Next-Offset` of the previous response, `-1` for the beginning, `now` for the tail; the beginning if absent, required with `live` */
                 offset?: string;
@@ -8625,7 +8626,7 @@ export interface operations {
     getFigures: {
         parameters: {
             query?: {
-                /** @description length of a step, `day` if absent: at most 366 days by `day`, 31 by `hour` */
+                /** @description length of a step, `day` if absent; the period is at most 366 days with `day`, 31 with `hour` */
                 by?: "hour" | "day";
                 /** @description first day in UTC; six days before the last one if absent */
                 from?: string;
@@ -10633,6 +10634,7 @@ export interface operations {
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
              *     `overloaded`: other requests are using the memory that this one needs
+             *     `owner_unreachable`: the server that runs the message does not answer; another one will take it over
              */
             503: {
                 headers: {
@@ -10641,7 +10643,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable" | "overloaded";
+                        code?: "store_unavailable" | "overloaded" | "owner_unreachable";
                         /** @constant */
                         status?: 503;
                     };
@@ -11030,7 +11032,7 @@ export interface operations {
             query?: {
                 /** @description `Stream-Cursor` of the previous response */
                 cursor?: string;
-                /** @description waits for what is not there yet; what there is if absent */
+                /** @description waits for messages that are not written yet; if absent, responds at once with those that are */
                 live?: "long-poll" | "sse";
                 /** @description `Stream-Next-Offset` of the previous response, `-1` for the beginning, `now` for the tail; the beginning if absent, required with `live` */
                 offset?: string;
@@ -11549,6 +11551,7 @@ export interface operations {
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
              *     `overloaded`: other requests are using the memory that this one needs
+             *     `owner_unreachable`: the server that runs the message does not answer; another one will take it over
              */
             503: {
                 headers: {
@@ -11557,7 +11560,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable" | "overloaded";
+                        code?: "store_unavailable" | "overloaded" | "owner_unreachable";
                         /** @constant */
                         status?: 503;
                     };
@@ -11736,6 +11739,7 @@ export interface operations {
             /**
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
              *     `overloaded`: other requests are using the memory that this one needs
+             *     `owner_unreachable`: the server that runs the message does not answer; another one will take it over
              */
             503: {
                 headers: {
@@ -11744,7 +11748,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable" | "overloaded";
+                        code?: "store_unavailable" | "overloaded" | "owner_unreachable";
                         /** @constant */
                         status?: 503;
                     };

@@ -41,7 +41,7 @@ pub(crate) struct Metrics {
     damaged_records: Counter,
     /// Messages lost or truncated with those records, as far as known.
     lost_messages: Counter,
-    /// Messages and turns that were closed for a server that is gone.
+    /// Messages and turns taken over from a server that is gone.
     pub takeovers: Counter,
     /// Requests handed to the server that runs their message.
     pub forwarded_requests: Counter,
@@ -105,7 +105,7 @@ impl Metrics {
                 "journal_lost_messages",
                 "Messages lost or cut off with a part of the journal, at startup",
             ),
-            takeovers: counter("takeovers", "Messages and turns closed for a server that is gone"),
+            takeovers: counter("takeovers", "Messages and turns taken over from a server that is gone"),
             forwarded_requests: counter("forwarded", "Requests handed to the server that runs their message"),
             upstreams: UpstreamMetrics::default(),
             commits: Family::new_with_constructor(|| Histogram::new(COMMIT_BOUNDS)),

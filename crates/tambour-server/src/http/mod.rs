@@ -40,6 +40,7 @@ mod settings;
 mod states;
 pub(crate) mod streams;
 mod studio;
+pub(crate) mod takeover;
 mod templates;
 mod tool_answers;
 mod tool_calls;

@@ -137,6 +137,11 @@ pub(super) const PROBLEM_CODES: &[(&str, u16, &str)] = &[
     ("server_full", 503, "the server has reached its limit of open event streams"),
     ("closing", 503, "the server is stopping"),
     (
+        "owner_unreachable",
+        503,
+        "the server that runs the message does not answer; another one will take it over",
+    ),
+    (
         "tool_unavailable",
         503,
         "the MCP server of a tool cannot be reached, and has not been connected before",
@@ -197,6 +202,8 @@ pub(super) const TEMPLATE_CODES: Codes = &["template_not_found"];
 pub(super) const SCRIPT_CODES: Codes = &["invalid_script", "too_many"];
 pub(super) const RENDER_CODES: Codes = &["damaged", "invalid_skein", "prompt_not_rendered"];
 pub(super) const STATE_CODES: Codes = &["state_gone"];
+/// For commands to what runs, which another server may run.
+pub(super) const COMMAND_CODES: Codes = &["owner_unreachable"];
 pub(super) const BUSY_CODES: Codes = &["conversation_busy"];
 pub(super) const MODEL_CODES: Codes = &["model_not_found"];
 pub(super) const ANSWER_CODES: Codes = &["already_answered", "message_ended", "not_waiting", "unknown_call"];

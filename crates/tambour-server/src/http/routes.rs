@@ -5,9 +5,9 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
 use super::idempotency::{self, ResponseStorage};
 use super::operation_docs::{
-    ADMIN_CODES, ANSWER_CODES, BUSY_CODES, Codes, FIXED_PATH_CODES, IDEMPOTENCY_CODES, IF_MATCH_CODES,
-    LISTING_CODES, MESSAGE_CODES, MODEL_CODES, PATH_CODES, POOL_CODES, QUERY_CODES, RENDER_CODES,
-    SCHEMA_CODES, SCRIPT_CODES, STATE_CODES, STREAM_CODES, STREAM_QUERY_CODES, TEMPLATE_CODES,
+    ADMIN_CODES, ANSWER_CODES, BUSY_CODES, COMMAND_CODES, Codes, FIXED_PATH_CODES, IDEMPOTENCY_CODES,
+    IF_MATCH_CODES, LISTING_CODES, MESSAGE_CODES, MODEL_CODES, PATH_CODES, POOL_CODES, QUERY_CODES,
+    RENDER_CODES, SCHEMA_CODES, SCRIPT_CODES, STATE_CODES, STREAM_CODES, STREAM_QUERY_CODES, TEMPLATE_CODES,
 };
 use super::parameters::{self, RowParameters};
 use super::{
@@ -149,16 +149,16 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "201" Json("StreamToken"), [], idempotency::TOKEN_RESPONSE;
     post "/api/v1/messages/{id}/cancel" => messages::cancel,
         "cancelMessage" "messages" "Stop a message and its upstream call"
-        None, "202" Json("Cancelled"), [];
+        None, "202" Json("Cancelled"), [COMMAND_CODES];
     post "/api/v1/messages/{id}/regenerate" => messages::regenerate,
         "regenerateMessage" "messages" "Regenerate a message: another one takes its place"
         None, "202" Json("Accepted"), [MESSAGE_CODES, SCHEMA_CODES, STATE_CODES, &["overloaded"]], ResponseStorage::Stored;
     post "/api/v1/messages/{id}/tool_results" => tool_answers::post_results,
         "postToolResults" "messages" "Send results of calls that the client runs"
-        Some("ToolResults"), "200" Json("Taken"), [ANSWER_CODES];
+        Some("ToolResults"), "200" Json("Taken"), [ANSWER_CODES, COMMAND_CODES];
     post "/api/v1/messages/{id}/tool_confirmations" => tool_answers::post_confirmations,
         "postToolConfirmations" "messages" "Allow or deny calls that wait for a confirmation"
-        Some("ToolConfirmations"), "200" Json("Taken"), [ANSWER_CODES];
+        Some("ToolConfirmations"), "200" Json("Taken"), [ANSWER_CODES, COMMAND_CODES];
     post "/api/v1/decode" => decode::decode,
         "decodeReply" "replies" "Decode one reply to events"
         Some("Decode"), "200" Json("Decoded"), [SCHEMA_CODES, POOL_CODES, &["invalid_option", "unknown_dialect"]];
@@ -314,7 +314,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "200" Json("StreamMessages"), [STREAM_CODES, STREAM_QUERY_CODES] with parameters::durable_stream;
     post "/api/v1/dialogues/{id}/cancel" => dialogues::cancel,
         "cancelDialogue" "dialogues" "Stop the running turn and its model call"
-        None, "202" Json("CancelledTurn"), [];
+        None, "202" Json("CancelledTurn"), [COMMAND_CODES];
     get "/api/v1/dialogues/{id}/trace" => dialogues::trace,
         "traceDialogue" "dialogues" "Model calls, oldest first"
         None, "200" Json("Trace"), [QUERY_CODES];

@@ -22,7 +22,8 @@ use tambour::sequence::Sequencer;
 
 use crate::config::reading_defaults::ReadingDefaults;
 use crate::store::{
-    Batch, Lease, MessageOutcome, MessageRow, RunEnd, RunKind, Store, StoreError, UsageRow, WriteOutcome,
+    Batch, Lease, LogEntryKind, MessageOutcome, MessageRow, RunEnd, RunKind, Store, StoreError, UsageRow,
+    WriteOutcome,
 };
 use crate::tools::{self, CallError};
 use crate::upstream::new_failure;
@@ -198,39 +199,64 @@ pub(crate) fn interrupted_failure() -> Failure {
 }
 
 /// Closes messages, and turns of dialogues, that were running when the server stopped: adds the missing
-/// events and one `error`. Deletes those that their clients asked not to store. Returns the number of
-/// interrupted runs.
+/// events and one `error`. Deletes those that their clients asked not to store. Returns the number found.
 ///
 /// # Errors
 /// The store failed, or an end could not be written.
 pub(crate) async fn recover(store: &dyn Store, defaults: &ReadingDefaults) -> Result<usize, StoreError> {
     let rows = store.list_abandoned().await?;
     let count = rows.len();
-    let is_unstored = |row: &&MessageRow| {
-        let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
-        // Set by the protocol of OpenAI's Responses.
-        request["as_response"]["store"] == false
-    };
-    let unstored_ids: Vec<String> = rows.iter().filter(is_unstored).map(|row| row.id.clone()).collect();
     for row in rows {
-        let Some(mut lease) = store.claim(&row.id).await? else { continue };
-        match close(&mut *lease, interrupted_failure(), RunTotals::default(), defaults).await {
-            Ok(_) => {}
-            Err(FinishError::LogUnreadable(error)) => return Err(error),
-            Err(FinishError::EndUnwritten(write_outcome)) => {
-                tracing::error!(
-                    message_id = row.id,
-                    written = ?write_outcome,
-                    "an interrupted message could not be closed"
-                );
-                return Err(StoreError::Closed);
-            }
+        if let Some(lease) = store.claim(&row.id).await? {
+            close_interrupted(store, lease, defaults).await?;
         }
     }
-    if !unstored_ids.is_empty() {
-        store.delete_messages(&unstored_ids).await?;
-    }
     Ok(count)
+}
+
+/// Closes a message or turn that was running when its server stopped, or deletes it if its client asked not to
+/// store it.
+///
+/// # Errors
+/// The store failed, or the end could not be written.
+pub(crate) async fn close_interrupted(
+    store: &dyn Store,
+    mut lease: Box<dyn Lease>,
+    defaults: &ReadingDefaults,
+) -> Result<(), StoreError> {
+    let row = lease.row().clone();
+    match close(&mut *lease, interrupted_failure(), RunTotals::default(), defaults).await {
+        Ok(_) => {}
+        Err(FinishError::LogUnreadable(error)) => return Err(error),
+        Err(FinishError::EndUnwritten(write_outcome)) => {
+            tracing::error!(
+                message_id = row.id,
+                written = ?write_outcome,
+                "an interrupted message could not be closed"
+            );
+            return Err(StoreError::Closed);
+        }
+    }
+    let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
+    // Set by the protocol of OpenAI's Responses.
+    if request["as_response"]["store"] == false {
+        store.delete_messages(std::slice::from_ref(&row.id)).await?;
+    }
+    Ok(())
+}
+
+/// Returns `true` if nobody has seen anything of a message and nothing was begun on its behalf: its log has the
+/// prompt at most.
+///
+/// # Errors
+/// The log cannot be read.
+pub(crate) async fn is_unseen(lease: &dyn Lease) -> Result<bool, StoreError> {
+    // The prompt is one entry.
+    if lease.next_number() > 2 {
+        return Ok(false);
+    }
+    let batches = lease.read(0, 1).await?;
+    Ok(batches.iter().flat_map(Batch::entries).all(|entry| entry.kind == LogEntryKind::Event(PROMPT_ENTRY)))
 }
 
 /// Ends a message, or a turn of a dialogue, whose log breaks off: adds the missing events and an `error`, or

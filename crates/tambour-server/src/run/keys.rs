@@ -211,6 +211,11 @@ impl KeyRegistry {
         self.read_keys().iter().find(|active| active.key.id == id).map(ActiveKey::caller)
     }
 
+    /// Returns a caller of an owner, if the owner has a key.
+    pub(crate) fn caller_of_owner(&self, owner: &str) -> Option<Caller> {
+        self.read_keys().iter().find(|active| active.key.owner == owner).map(ActiveKey::caller)
+    }
+
     /// Creates a short-lived token that allows its bearer to read the events of a message.
     pub(crate) fn create_token(&self, caller: &Caller, message: &str) -> String {
         let secret = ids::new_secret();

@@ -8,16 +8,18 @@ use tambour::texts::format_count;
 use tambour_prompt::lore::TimedEffects;
 
 use crate::base::ids;
+use crate::base::memory::MemoryPermit;
 use crate::base::metrics::Metrics;
 use crate::base::problem::Problem;
 use crate::record::history::{self, PromptRecord};
 use crate::run::engine::RunEngine;
 use crate::run::keys::Caller;
 use crate::run::live_run::{LiveRun, ReaderGuard};
+use crate::run::quotas::KeyLimits;
 use crate::run::request_repeats;
 use crate::run::runner::{self, MessageRun, ToolOffer, UpstreamChoice};
 use crate::run::turns::ConversationGuard;
-use crate::store::{AcquireOutcome, MessageRow, NewRun, StoreError, WriteOutcome};
+use crate::store::{AcquireOutcome, Lease, MessageRow, NewRun, StoreError, WriteOutcome};
 use crate::upstream::Message;
 
 /// Request to start a message.
@@ -93,7 +95,9 @@ pub(crate) async fn start_message(
 /// message has begun.
 struct RunAdmission<'a> {
     engine: &'a RunEngine,
-    caller: &'a Caller,
+    /// Id of the caller's key.
+    key: String,
+    limits: Arc<KeyLimits>,
     live_run: Arc<LiveRun>,
     has_begun: bool,
 }
@@ -102,7 +106,7 @@ impl<'a> RunAdmission<'a> {
     /// Reserves both, or refuses the message.
     async fn reserve(
         engine: &'a RunEngine,
-        caller: &'a Caller,
+        caller: &Caller,
         conversation: &str,
         live_run: Arc<LiveRun>,
     ) -> Result<RunAdmission<'a>, Problem> {
@@ -117,7 +121,8 @@ impl<'a> RunAdmission<'a> {
             let detail = format!("{limit_text} of this owner may run at a time; wait until one has ended");
             return Err(Problem::too_many("too_many_running", detail));
         }
-        Ok(RunAdmission { engine, caller, live_run, has_begun: false })
+        let (key, limits) = (caller.key.clone(), caller.limits.clone());
+        Ok(RunAdmission { engine, key, limits, live_run, has_begun: false })
     }
 }
 
@@ -126,7 +131,7 @@ impl Drop for RunAdmission<'_> {
         if !self.has_begun {
             self.engine.running.remove(&self.live_run.id);
             self.live_run.mark_over();
-            self.engine.refund_request(&self.caller.key, &self.caller.limits);
+            self.engine.refund_request(&self.key, &self.limits);
         }
     }
 }
@@ -134,18 +139,18 @@ impl Drop for RunAdmission<'_> {
 /// Stores a message and starts its run. Must run to its end, not be dropped midway.
 async fn begin_message(
     engine: &Arc<RunEngine>,
-    start_request: StartRequest,
+    mut start_request: StartRequest,
 ) -> Result<StartedMessage, Problem> {
     let opens_conversation = start_request.conversation_id.is_none();
     let row = MessageRow {
         id: ids::new_id("msg"),
         conversation_id: start_request.conversation_id.clone().unwrap_or_else(|| ids::new_id("conv")),
-        request_id: start_request.request_id,
+        request_id: std::mem::take(&mut start_request.request_id),
         owner: start_request.caller.owner.clone(),
         created: ids::now(),
         status: "running".to_owned(),
-        request: start_request.request,
-        repeat: start_request.idempotency_key,
+        request: std::mem::take(&mut start_request.request),
+        repeat: start_request.idempotency_key.take(),
         ..MessageRow::default()
     };
     let live_run = LiveRun::new(row.id.clone());
@@ -154,7 +159,7 @@ async fn begin_message(
     let memory_permit = engine.memory.reserve_run(&row.owner, start_request.caller.memory.kept_bytes())?;
     let mut admission =
         RunAdmission::reserve(engine, &start_request.caller, &row.conversation_id, live_run.clone()).await?;
-    let (replaces, conversation_guard) = start_request.replaces.unzip();
+    let (replaces, conversation_guard) = start_request.replaces.take().unzip();
     // Stored before the model is asked: a message that cannot be stored does not begin.
     let start_time = Instant::now();
     let conversation = row.conversation_id.clone();
@@ -197,9 +202,75 @@ async fn begin_message(
         dialect = start_request.candidates[0].request.dialect,
         "message"
     );
+    let timed_lore = start_request.timed_lore.take();
+    let acquired = AcquiredMessage {
+        lease,
+        live_run: live_run.clone(),
+        memory_permit,
+        opens_conversation,
+        conversation_guard,
+    };
+    spawn_run(engine, acquired, start_request);
+    let write_outcome = durable.await;
+    engine.metrics.observe_commit("message", start_time.elapsed());
+    if write_outcome != WriteOutcome::Stored {
+        live_run.cancel.cancel();
+        return Err(StoreError::Closed.into());
+    }
+    if let Some(timed_effects) = &timed_lore {
+        // If this fails, the message stays valid; timed lore starts over with the next message.
+        let put_result =
+            engine.store.put_timed_effects(&row.conversation_id, &json!(timed_effects).to_string()).await;
+        put_result.unwrap_or_else(
+            |error| tracing::warn!(%error, message_id = row.id, "world info could not be stored"),
+        );
+    }
+    Metrics::increment(&engine.metrics.messages);
+    Ok(StartedMessage { row, reader, is_repeated: false })
+}
+
+/// Runs a message again whose lease this server has taken over, since nobody has seen anything of it.
+///
+/// # Errors
+/// The limits of its owner or of the memory are reached.
+pub(crate) fn restart_message(
+    engine: &Arc<RunEngine>,
+    start_request: StartRequest,
+    lease: Box<dyn Lease>,
+    opens_conversation: bool,
+) -> Result<(), Problem> {
+    let row = lease.row().clone();
+    let live_run = LiveRun::new(row.id.clone());
+    let memory_permit = engine.memory.reserve_run(&row.owner, start_request.caller.memory.kept_bytes())?;
+    let max = engine.loaded_config().config.max_running;
+    if !engine.running.add(&row.owner, &row.conversation_id, live_run.clone(), max) {
+        return Err(Problem::too_many("too_many_running", "too many messages of this owner are running"));
+    }
+    tracing::info!(message_id = row.id, "the message of a server that is gone is asked again");
+    let conversation_guard = None;
+    let acquired = AcquiredMessage { lease, live_run, memory_permit, opens_conversation, conversation_guard };
+    spawn_run(engine, acquired, start_request);
+    Ok(())
+}
+
+/// Message whose log this server may write.
+struct AcquiredMessage {
+    lease: Box<dyn Lease>,
+    live_run: Arc<LiveRun>,
+    memory_permit: MemoryPermit,
+    /// True if the message is the first of its conversation.
+    opens_conversation: bool,
+    /// Lock of the conversation, if the message holds it already.
+    conversation_guard: Option<ConversationGuard>,
+}
+
+/// Spawns the run of a message.
+fn spawn_run(engine: &Arc<RunEngine>, acquired: AcquiredMessage, start_request: StartRequest) {
+    let AcquiredMessage { lease, live_run, memory_permit, opens_conversation, conversation_guard } = acquired;
+    let row = lease.row().clone();
     let run = MessageRun {
         row: row.clone(),
-        live_run: live_run.clone(),
+        live_run,
         span: engine.traces.start_message(
             &start_request.caller.span,
             &row.id,
@@ -232,22 +303,6 @@ async fn begin_message(
         start_request.candidates,
         prompt,
     ));
-    let write_outcome = durable.await;
-    engine.metrics.observe_commit("message", start_time.elapsed());
-    if write_outcome != WriteOutcome::Stored {
-        live_run.cancel.cancel();
-        return Err(StoreError::Closed.into());
-    }
-    if let Some(timed_effects) = &start_request.timed_lore {
-        // If this fails, the message stays valid; timed lore starts over with the next message.
-        let put_result =
-            engine.store.put_timed_effects(&row.conversation_id, &json!(timed_effects).to_string()).await;
-        put_result.unwrap_or_else(
-            |error| tracing::warn!(%error, message_id = row.id, "world info could not be stored"),
-        );
-    }
-    Metrics::increment(&engine.metrics.messages);
-    Ok(StartedMessage { row, reader, is_repeated: false })
 }
 
 impl PendingPrompt {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::base::metrics::Metrics;
 use crate::base::settings::Settings;
 use crate::http::app::App;
-use crate::record;
+use crate::http::takeover;
 use crate::run::quotas;
 use crate::store::StoreError;
 
@@ -27,11 +27,11 @@ pub(crate) async fn run(app: Arc<App>) {
         if let Err(error) = refresh(&app, &mut seen_changes).await {
             tracing::warn!(%error, "changes of other servers could not be read");
         }
-        match record::recover(&*app.store, &app.reading_defaults()).await {
+        match takeover::take_over_abandoned(&app).await {
             Ok(0) => {}
             Ok(count) => {
                 Metrics::add(&app.metrics.takeovers, count);
-                tracing::warn!(count, "messages of a server that is gone have been closed");
+                tracing::warn!(count, "messages of a server that is gone were taken over");
             }
             Err(error) => tracing::warn!(%error, "abandoned messages could not be closed; trying again"),
         }

@@ -121,7 +121,7 @@ fn what_does_not_fit_is_refused_by_name() {
         ("", ("TAMBOUR_GRACE_MS", "soon"), "TAMBOUR_GRACE_MS"),
         ("", ("TAMBOUR_DURABLE", "1"), "TAMBOUR_DURABLE"),
         ("", ("TAMBOUR_UPSTREAM", "pigeon=loft"), "pigeon"),
-        ("", ("TAMBOUR_DATABASE", "postgres://x"), "database"),
+        ("", ("TAMBOUR_DATABASE", "mysql://x"), "database"),
     ] {
         let error = load_config(file, &[environment]).unwrap_err();
         assert!(error.contains(expected_text), "{error}");
@@ -371,8 +371,8 @@ async fn what_cannot_work_is_told_at_start_with_its_place() {
         ("listen = \"127.0.0.1:0\"\ncolour = 1", ("A", "b"), &["FILE:2:1: ", "colour"][..]),
         ("\n[limits]\n  hold = \"long\"", ("A", "b"), &["FILE:3:10: `limits.hold`: ", "long"]),
         ("\n\nnot toml", ("A", "b"), &["FILE:3:", "not TOML"]),
-        ("database = \"postgres://x\"", ("A", "b"), &["FILE:1:1: `database`", "sqlite"]),
-        ("", ("TAMBOUR_DATABASE", "postgres://x"), &["TAMBOUR_DATABASE: `database`", "sqlite"]),
+        ("database = \"mysql://x\"", ("A", "b"), &["FILE:1:1: `database`", "sqlite"]),
+        ("", ("TAMBOUR_DATABASE", "mysql://x"), &["TAMBOUR_DATABASE: `database`", "sqlite"]),
         ("", ("TAMBOUR_LISTEN", "here"), &["TAMBOUR_LISTEN: ", "address"]),
         ("", ("TAMBOUR_UPSTREAM", "pigeon=loft"), &["TAMBOUR_UPSTREAM: ", "pigeon"]),
         // A weak key is refused from any source, and never repeated in the message.

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -18,11 +19,13 @@ const NOBODY: u32 = 65534;
 /// Name of the database with the current schema, from which the others are copied.
 const TEMPLATE: &str = "tambour_template";
 
-/// Running cluster.
+/// Cluster, which goes with its owner, at the latest with this process.
 pub(crate) struct Cluster {
+    folder: PathBuf,
     port: u16,
-    /// The cluster stops when this is closed, at the latest with this process.
-    _lifeline: ChildStdin,
+    is_root: bool,
+    /// Shell that watches over the server, and the pipe whose end stops it.
+    server: Mutex<Option<(Child, ChildStdin)>>,
 }
 
 /// Returns the cluster of this process.
@@ -32,8 +35,12 @@ pub(crate) async fn cluster() -> &'static Cluster {
 }
 
 impl Cluster {
-    async fn start() -> Cluster {
-        let folder = std::env::temp_dir().join(format!("tambour-postgres-{}", std::process::id()));
+    /// Starts a cluster.
+    pub(crate) async fn start() -> Cluster {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name =
+            format!("tambour-postgres-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();
         let is_root = std::fs::metadata(&folder).unwrap().uid() == 0;
@@ -41,7 +48,6 @@ impl Cluster {
             chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
         }
         std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
-        let data = folder.join("data");
         let mut initdb = command(&programs_folder().join("initdb"), is_root, &folder);
         initdb.args([
             "--auth=trust",
@@ -51,13 +57,11 @@ impl Cluster {
             "--no-sync",
             "-D",
         ]);
-        let output = initdb.arg(&data).output().expect("initdb runs");
+        let output = initdb.arg(folder.join("data")).output().expect("initdb runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = start_server(&folder, &data, port, is_root);
-        let lifeline = server.stdin.take().unwrap();
-        let cluster = Cluster { port, _lifeline: lifeline };
-        let mut connection = cluster.first_connection(&folder, &mut server).await;
+        let cluster = Cluster { folder, port, is_root, server: Mutex::new(None) };
+        let mut connection = cluster.start_server().await;
         sqlx::query(AssertSqlSafe(format!("create database {TEMPLATE}")))
             .execute(&mut connection)
             .await
@@ -67,14 +71,32 @@ impl Cluster {
         cluster
     }
 
+    /// Starts the server, and waits until it accepts connections.
+    pub(crate) async fn start_server(&self) -> PgConnection {
+        let _ = std::fs::remove_file(self.folder.join("keep"));
+        let mut server = start_server(&self.folder, self.port, self.is_root);
+        let lifeline = server.stdin.take().unwrap();
+        let connection = self.first_connection(&mut server).await;
+        *self.server.lock().unwrap() = Some((server, lifeline));
+        connection
+    }
+
+    /// Stops the server at once, as a crash does; its data stays.
+    pub(crate) fn stop_server(&self) {
+        std::fs::write(self.folder.join("keep"), "").unwrap();
+        let (mut server, lifeline) = self.server.lock().unwrap().take().unwrap();
+        drop(lifeline);
+        server.wait().unwrap();
+    }
+
     /// Connects as soon as the server accepts connections.
-    async fn first_connection(&self, folder: &Path, server: &mut Child) -> PgConnection {
+    async fn first_connection(&self, server: &mut Child) -> PgConnection {
         loop {
             if let Ok(connection) = PgConnection::connect(&self.url("postgres")).await {
                 return connection;
             }
             if let Ok(Some(status)) = server.try_wait() {
-                let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+                let log = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
                 panic!("postgres has ended with {status}: {log}");
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -107,12 +129,17 @@ impl Cluster {
 }
 
 /// Starts the server under a shell, which stops it and removes its folder when this process has ended.
-fn start_server(folder: &Path, data: &Path, port: u16, is_root: bool) -> Child {
+fn start_server(folder: &Path, port: u16, is_root: bool) -> Child {
     const WATCH: &str = r#"folder=$1; shift; "$@" >"$folder/log" 2>&1 & server=$!
-        (read -r _; kill -QUIT $server) <&3 & wait $server; status=$?; rm -rf "$folder"; exit $status"#;
+        (read -r _; kill -QUIT $server) <&3 & wait $server; status=$?; [ -e "$folder/keep" ] || rm -rf "$folder"; exit $status"#;
     let watch = format!("exec 3<&0; {WATCH}");
     let mut shell = command(Path::new("sh"), is_root, folder);
-    shell.args(["-c", &watch, "sh"]).arg(folder).arg(programs_folder().join("postgres")).arg("-D").arg(data);
+    shell
+        .args(["-c", &watch, "sh"])
+        .arg(folder)
+        .arg(programs_folder().join("postgres"))
+        .arg("-D")
+        .arg(folder.join("data"));
     for setting in [
         "listen_addresses=127.0.0.1".to_owned(),
         format!("port={port}"),

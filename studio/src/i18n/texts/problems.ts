@@ -35,6 +35,7 @@ export const problems = defineTexts({
   overloaded: { zh: "服务器繁忙，请稍后再试", en: "The server is busy, try again later" },
   server_full: { zh: "服务器已满，请稍后再试", en: "The server is full, try again later" },
   closing: { zh: "服务器正在关闭", en: "The server is shutting down" },
+  owner_unreachable: { zh: "运行此消息的服务器没有响应，请稍后再试", en: "The server that runs the message does not answer, try again in a moment" },
   rate_limited: { zh: "请求太频繁，请稍后再试", en: "Too many requests, try again later" },
   tokens_used_up: { zh: "此密钥的词元额度已用完", en: "The key has used up its tokens" },
   conversation_busy: { zh: "聊天正忙，请稍后再试", en: "The conversation is busy, try again later" },

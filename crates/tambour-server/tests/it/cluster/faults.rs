@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{LEASE_SECONDS, start_members};
-use crate::client::{Event, check_stream, event_names, numbered_events, stream_message_id};
-use crate::mock::{Gate, MockServer, Step, delta_step};
+use super::{LEASE_SECONDS, Member, start_members};
+use crate::client::{Event, check_stream, event_names, joined_text, numbered_events, stream_message_id};
+use crate::mock::{Gate, MockServer, Step, delta_step, reply_script};
 
 /// Longest time from a death to the end of its messages: the lease, and two looks at the database.
 const TAKEOVER: Duration = Duration::from_secs(LEASE_SECONDS as u64 + 3);
@@ -73,4 +73,32 @@ async fn a_server_that_was_stopped_shows_nothing_that_another_has_not() {
     let answer = members[0].server.post("/api/v1/messages", &request()).await;
     assert_eq!(answer.status, 202, "{}", answer.text);
     assert!(numbered_events(&log).len() >= numbered_events(&seen).len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_of_which_nobody_has_seen_anything_is_asked_once_more() {
+    let silence = vec![Step::WaitDisconnect];
+    let mock =
+        MockServer::start(vec![silence.clone(), reply_script("hello", 5), silence.clone(), silence]).await;
+    let (database, mut members) = start_members(3, &mock).await;
+    let answer = members[0].server.post("/api/v1/messages", &request()).await;
+    let id = answer.json["message_id"].as_str().unwrap().to_owned();
+    mock.wait_until(|calls| calls.started == 1).await;
+    let remote = members[1].server.follow(&id, &[]).await;
+    members[0].kill();
+    let seen = remote.read_checked().await;
+    assert_eq!(event_names(&seen).last(), Some(&"completed"), "{seen:#?}");
+    assert_eq!(joined_text(&seen, "final_delta"), "hello");
+    assert_eq!(mock.calls().started, 2);
+    // Once: if the second server dies, too, the message ends.
+    let answer = members[1].server.post("/api/v1/messages", &request()).await;
+    let id = answer.json["message_id"].as_str().unwrap().to_owned();
+    mock.wait_until(|calls| calls.started == 3).await;
+    members[1].kill();
+    mock.wait_until(|calls| calls.started == 4).await;
+    let late = Member::start(&database, &mock);
+    members[2].kill();
+    let record = late.server.wait_ended(&id).await;
+    assert_eq!(record["status"], "failed", "{record}");
+    assert_eq!(mock.calls().started, 4);
 }

@@ -1,6 +1,7 @@
 //! Servers that share a PostgreSQL database, each in a process of its own: what one decides holds on all, and what one leaves
 //! behind is ended by another.
 
+mod database;
 mod faults;
 mod shared;
 mod transfer;
