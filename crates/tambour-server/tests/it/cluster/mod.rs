@@ -3,6 +3,7 @@
 
 mod database;
 mod faults;
+mod random;
 mod shared;
 mod transfer;
 
