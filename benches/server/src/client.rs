@@ -115,8 +115,12 @@ impl TargetServer {
             ),
         };
         let body = body.to_string();
+        // A server on PostgreSQL, which `TAMBOUR_DATABASE` names, wants a key.
+        let key = std::env::var("TAMBOUR_API_KEY");
+        let authorization =
+            key.map_or_else(|_| String::new(), |key| format!("authorization: Bearer {key}\r\n"));
         format!(
-            "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n{authorization}content-length: {}\r\n\r\n{body}",
             body.len()
         )
         .into_bytes()

@@ -19,6 +19,17 @@ pub struct StreamTokenRow {
     pub key: String,
 }
 
+/// Condition of a server among those that share a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterStatus {
+    /// Time since the last renewal of the lease was sent.
+    pub lease_age: Duration,
+    /// Runs that were fenced: deleted, or taken over by another server.
+    pub fenced_runs: u64,
+    /// Runs whose lease this server holds.
+    pub held_runs: usize,
+}
+
 /// Reads logs from the servers that write them.
 #[async_trait]
 pub trait PeerReader: Send + Sync {
@@ -35,6 +46,9 @@ pub trait Cluster: Send + Sync {
     /// # Errors
     /// The database failed.
     async fn publish_address(&self, address: &str) -> Result<(), StoreError>;
+
+    /// Returns the condition of this server.
+    fn status(&self) -> ClusterStatus;
 
     /// Sets the reader of logs that other servers write. Without one they are read from the database, ten times
     /// a second.

@@ -40,7 +40,7 @@ use async_trait::async_trait;
 
 pub use admin::{Admin, KeyRow, UsageRow};
 pub use batch::{Batch, LogEntry, LogEntryKind};
-pub use cluster::{Cluster, PeerReader, StreamTokenRow};
+pub use cluster::{Cluster, ClusterStatus, PeerReader, StreamTokenRow};
 pub use conversations::{ConversationRow, Conversations};
 pub use deletion::{Deletion, Retention};
 pub use dialogues::{DialogueFilter, DialogueProgress, DialogueRow, Dialogues, RecordChange};

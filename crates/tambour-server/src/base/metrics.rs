@@ -11,6 +11,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tambour_upstream::UpstreamMetrics;
 
+use crate::store::ClusterStatus;
+
 /// Metrics of the server.
 pub(crate) struct Metrics {
     /// Messages started.
@@ -56,6 +58,11 @@ pub(crate) struct Metrics {
     open_streams: Gauge,
     /// Gauge of `tool_waits`.
     waiting_messages: Gauge,
+    /// Gauges of a server that shares its database: age of its lease in milliseconds, runs that it holds, and
+    /// runs that were fenced.
+    lease_age: Gauge,
+    held_runs: Gauge,
+    fenced_runs: Gauge,
     registry: Registry,
 }
 
@@ -113,6 +120,9 @@ impl Metrics {
             running_messages: Gauge::default(),
             open_streams: Gauge::default(),
             waiting_messages: Gauge::default(),
+            lease_age: Gauge::default(),
+            held_runs: Gauge::default(),
+            fenced_runs: Gauge::default(),
             registry: Registry::default(),
         };
         for (name, help, gauge) in [
@@ -122,6 +132,17 @@ impl Metrics {
                 "tool_waits",
                 "Messages that wait for a confirmation or a client's result",
                 &metrics.waiting_messages,
+            ),
+            (
+                "lease_age_ms",
+                "Time since this server has renewed its lease in a shared database",
+                &metrics.lease_age,
+            ),
+            ("runs_held", "Runs whose lease this server holds in a shared database", &metrics.held_runs),
+            (
+                "runs_fenced",
+                "Runs that were deleted, or that another server has taken over",
+                &metrics.fenced_runs,
             ),
         ] {
             registry.register(name, help, gauge.clone());
@@ -149,6 +170,17 @@ impl Metrics {
         // Writing to a string cannot fail.
         let _ = text::encode(&mut out, &self.registry);
         out
+    }
+
+    /// Notes the condition of a server that shares its database.
+    pub(crate) fn note_cluster(&self, status: ClusterStatus) {
+        for (gauge, value) in [
+            (&self.lease_age, u64::try_from(status.lease_age.as_millis()).unwrap_or(u64::MAX)),
+            (&self.held_runs, status.held_runs as u64),
+            (&self.fenced_runs, status.fenced_runs),
+        ] {
+            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        }
     }
 
     /// Adds the journal damage found at the start.

@@ -124,6 +124,9 @@ async fn show_ready(State(app): State<AppState>) -> Response {
 
 /// `GET /metrics`: counters and times in the OpenMetrics format.
 async fn show_metrics(State(app): State<AppState>) -> Response {
+    if let Some(cluster) = app.store.cluster() {
+        app.metrics.note_cluster(cluster.status());
+    }
     let text = app.metrics.render(app.running.count(), app.streams.count());
     ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
         .into_response()

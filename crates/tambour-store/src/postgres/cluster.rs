@@ -1,12 +1,13 @@
 //! Rows by which servers coordinate.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::PostgresStore;
-use crate::{Cluster, PeerReader, StoreError, StreamTokenRow};
+use crate::{Cluster, ClusterStatus, PeerReader, StoreError, StreamTokenRow};
 
 /// Requests of a key that may come at once: those of this time.
 const BURST: Duration = Duration::from_secs(60);
@@ -15,6 +16,14 @@ const BURST: Duration = Duration::from_secs(60);
 impl Cluster for PostgresStore {
     async fn publish_address(&self, address: &str) -> Result<(), StoreError> {
         self.shared.server_lease.publish_address(self.pool(), address.to_owned()).await
+    }
+
+    fn status(&self) -> ClusterStatus {
+        ClusterStatus {
+            lease_age: self.shared.server_lease.age(),
+            fenced_runs: self.shared.fenced_runs.load(Ordering::Relaxed),
+            held_runs: self.shared.local_runs.count(),
+        }
     }
 
     fn set_peer_reader(&self, reader: Arc<dyn PeerReader>) {

@@ -2,6 +2,7 @@
 //! one statement, which also checks that this server still holds the lease of each run.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -115,10 +116,10 @@ async fn write_group(shared: &StoreState, group: Vec<TakenAppend>) {
     let stored = loop {
         fail::point("append.before");
         let result = async {
-            let mut stored = store_entries(&shared.pool, &group).await?;
+            let mut stored = store_entries(&shared.append_pool, &group).await?;
             // An earlier attempt without an answer may have stored what this one was refused.
             if may_be_stored && stored.len() < group.len() {
-                stored.extend(find_stored(&shared.pool, &group).await?);
+                stored.extend(find_stored(&shared.append_pool, &group).await?);
             }
             Ok::<_, sqlx::Error>(stored)
         };
@@ -155,6 +156,7 @@ fn settle(shared: &StoreState, append: &TakenAppend, is_stored: bool) {
         }
     } else {
         tracing::warn!(message_id = tail.message, "the run is fenced: another server holds its lease");
+        shared.fenced_runs.fetch_add(1, Ordering::Relaxed);
         tail.fence();
     }
     if append.run.mark_written() {

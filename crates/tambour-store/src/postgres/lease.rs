@@ -1,6 +1,7 @@
 //! Leases: they add entries to the tail in memory, from which a collector stores them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -169,6 +170,7 @@ impl Lease for PostgresLease {
             self.run.tail.publish(end_position);
             self.store.shared.local_runs.remove(&self.run);
         } else if outcome == WriteOutcome::Fenced {
+            self.store.shared.fenced_runs.fetch_add(1, Ordering::Relaxed);
             self.run.tail.fence();
         }
         outcome

@@ -134,6 +134,11 @@ impl LocalRuns {
         self.run_ended.notify_waiters();
     }
 
+    /// Returns the number of runs whose lease this server holds.
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Fences the runs of these messages.
     pub(super) fn fence(&self, messages: &[String]) {
         for run in messages.iter().filter_map(|message| self.find(message)) {

@@ -32,6 +32,7 @@ mod tools;
 
 use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -88,10 +89,14 @@ impl PostgresOptions {
 /// State shared by the store and its tasks.
 struct StoreState {
     pool: PgPool,
+    /// Connections of the collectors and of the lease, which wait for nothing else.
+    append_pool: PgPool,
     /// Runs whose lease this server holds.
     local_runs: LocalRuns,
     append_queue: AppendQueue,
     server_lease: ServerLease,
+    /// Number of runs whose entries or end were refused.
+    fenced_runs: AtomicU64,
     /// Reader of logs that other servers write.
     peer_reader: OnceLock<Arc<dyn PeerReader>>,
     /// Random holder of each request that this server has claimed.
@@ -114,16 +119,19 @@ impl PostgresStore {
     /// The URL is invalid, the database cannot be reached, or a later version of the server has changed its
     /// schema.
     pub async fn open(options: &PostgresOptions) -> Result<PostgresStore, StoreError> {
-        let pool = open_pool(options).await?;
+        let pool = open_pool(options, options.max_connections).await?;
         migrations::run_migrations(&pool).await?;
         partitions::create_partitions(&pool).await?;
+        let append_pool = open_pool(options, options.append_connections.max(1) + 1).await?;
         let identity = Arc::new(ServerIdentity { server: ids::new_id("srv"), epoch: 1 });
         let server_lease = ServerLease::acquire(&pool, identity.server.clone(), options.lease).await?;
         let shared = Arc::new(StoreState {
             pool,
+            append_pool,
             local_runs: LocalRuns::default(),
             append_queue: AppendQueue::default(),
             server_lease,
+            fenced_runs: AtomicU64::new(0),
             peer_reader: OnceLock::new(),
             request_holders: Mutex::default(),
             released_holders: Mutex::default(),
@@ -143,7 +151,8 @@ impl PostgresStore {
     /// The URL is invalid, the database cannot be reached, or a later version of the server has changed its
     /// schema.
     pub async fn migrate(options: &PostgresOptions) -> Result<(), StoreError> {
-        let pool = open_pool(options).await?;
+        let max_connections = 1;
+        let pool = open_pool(options, max_connections).await?;
         migrations::run_migrations(&pool).await?;
         partitions::create_partitions(&pool).await?;
         pool.close().await;
@@ -210,7 +219,8 @@ impl Store for PostgresStore {
         }
         self.shared.closed.cancel();
         let _ = tokio::time::timeout(DEADLINE, self.shared.server_lease.end(self.pool())).await;
-        let _ = tokio::time::timeout(DEADLINE, self.pool().close()).await;
+        let closing = async { tokio::join!(self.pool().close(), self.shared.append_pool.close()) };
+        let _ = tokio::time::timeout(DEADLINE, closing).await;
     }
 
     fn cluster(&self) -> Option<&dyn Cluster> {
@@ -219,7 +229,7 @@ impl Store for PostgresStore {
 }
 
 /// Opens the connection pool.
-async fn open_pool(options: &PostgresOptions) -> Result<PgPool, StoreError> {
+async fn open_pool(options: &PostgresOptions, max_connections: u32) -> Result<PgPool, StoreError> {
     let mut connect_options =
         PgConnectOptions::from_str(&options.url)?.application_name("tambour").options([
             ("statement_timeout", options.statement_timeout.as_millis().to_string()),
@@ -229,7 +239,7 @@ async fn open_pool(options: &PostgresOptions) -> Result<PgPool, StoreError> {
         connect_options = connect_options.password(password);
     }
     let pool = PgPoolOptions::new()
-        .max_connections(options.max_connections.max(1) + options.append_connections.max(1))
+        .max_connections(max_connections.max(1))
         .min_connections(1)
         .acquire_timeout(Duration::from_secs(5))
         .idle_timeout(Duration::from_secs(60));

@@ -42,11 +42,15 @@ impl ServerLease {
         self.duration / 5
     }
 
+    /// Returns the time since the last successful renewal was sent.
+    pub(super) fn age(&self) -> Duration {
+        self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
     /// Returns `true` until the lease may have been lost: after three fifths of it without a renewal, by its
     /// own clock, this server stops showing and acting.
     pub(super) fn is_valid(&self) -> bool {
-        let renewed_at = *self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner);
-        renewed_at.elapsed() < self.duration * 3 / 5
+        self.age() < self.duration * 3 / 5
     }
 
     /// Tells the other servers the base URL of this one.
@@ -92,7 +96,7 @@ pub(super) async fn keep_lease(shared: Arc<StoreState>) {
             shared.local_runs.fence_all();
         }
         let renewal = async {
-            match tokio::time::timeout(lease.renew_interval(), lease.renew(&shared.pool)).await {
+            match tokio::time::timeout(lease.renew_interval(), lease.renew(&shared.append_pool)).await {
                 Ok(result) => result,
                 Err(_) => Err(StoreError::Timeout),
             }

@@ -41,8 +41,15 @@ async fn a_message_of_a_killed_server_ends_on_another() {
     let late_seen = members[2].server.follow(&id, &[]).await.read_rest().await;
     assert_eq!(frames(&late_seen), frames(&remote_seen));
     assert_eq!(members[2].server.wait_ended(&id).await["status"], "failed");
-    // Its model is asked by nobody any more, and the conversation goes on.
+    // Its model is asked by nobody any more.
     assert_eq!(mock.calls().started, 1);
+    let takeovers = [
+        members[1].server.metric("tambour_takeovers_total").await,
+        members[2].server.metric("tambour_takeovers_total").await,
+    ];
+    assert_eq!(takeovers.iter().sum::<u64>(), 1, "{takeovers:?}");
+    assert!(members[1].server.metric("tambour_lease_age_ms").await < u64::from(LEASE_SECONDS) * 600);
+    assert_eq!(members[1].server.metric("tambour_runs_held").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
