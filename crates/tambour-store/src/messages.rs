@@ -160,7 +160,7 @@ impl TurnHistory {
     }
 
     /// Returns the number of bytes read for this history.
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         let history_bytes = self.history.as_ref().map_or(0, String::len);
         let source_bytes = self
             .source

@@ -35,8 +35,8 @@ pub(crate) async fn cluster() -> &'static Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster.
-    pub(crate) async fn start() -> Cluster {
+    /// Makes the folder of a cluster that does not run yet.
+    fn new() -> Cluster {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name =
             format!("tambour-postgres-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -48,19 +48,32 @@ impl Cluster {
             chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
         }
         std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
-        let mut initdb = command(&programs_folder().join("initdb"), is_root, &folder);
-        initdb.args([
-            "--auth=trust",
-            "--username=tambour",
-            "--encoding=UTF8",
-            "--locale=C",
-            "--no-sync",
-            "-D",
-        ]);
-        let output = initdb.arg(folder.join("data")).output().expect("initdb runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let cluster = Cluster { folder, port, is_root, server: Mutex::new(None) };
+        Cluster { folder, port, is_root, server: Mutex::new(None) }
+    }
+
+    /// Runs a program of PostgreSQL to its end.
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let mut command = command(&programs_folder().join(program), self.is_root, &self.folder);
+        let output = command.args(arguments).output().expect("the program runs");
+        assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Starts a cluster.
+    pub(crate) async fn start() -> Cluster {
+        let cluster = Cluster::new();
+        cluster.run(
+            "initdb",
+            &[
+                "--auth=trust",
+                "--username=tambour",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--no-sync",
+                "-D",
+                "data",
+            ],
+        );
         let mut connection = cluster.start_server().await;
         sqlx::query(AssertSqlSafe(format!("create database {TEMPLATE}")))
             .execute(&mut connection)
@@ -69,6 +82,57 @@ impl Cluster {
         let store = PostgresStore::open(&PostgresOptions::new(cluster.url(TEMPLATE))).await.unwrap();
         store.close().await;
         cluster
+    }
+
+    /// Starts a standby, for which the commits of this cluster wait from now on.
+    pub(crate) async fn start_standby(&self) -> Cluster {
+        let standby = Cluster::new();
+        let port = self.port.to_string();
+        standby.run(
+            "pg_basebackup",
+            &[
+                "-h",
+                "127.0.0.1",
+                "-p",
+                &port,
+                "-U",
+                "tambour",
+                "-D",
+                "data",
+                "--write-recovery-conf",
+                "--no-sync",
+                "--checkpoint=fast",
+            ],
+        );
+        standby.start_server().await;
+        let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
+        for statement in ["alter system set synchronous_standby_names = '*'", "select pg_reload_conf()"] {
+            sqlx::query(statement).execute(&mut connection).await.unwrap();
+        }
+        loop {
+            let query = "select exists (select 1 from pg_stat_replication where sync_state = 'sync')";
+            if sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap() {
+                return standby;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Makes a standby a cluster of its own.
+    pub(crate) async fn promote(&self) {
+        let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
+        for statement in [
+            "alter system set synchronous_standby_names = ''",
+            "select pg_reload_conf()",
+            "select pg_promote()",
+        ] {
+            sqlx::query(statement).execute(&mut connection).await.unwrap();
+        }
+    }
+
+    /// Returns the port of the server.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     /// Starts the server, and waits until it accepts connections.
@@ -174,5 +238,8 @@ fn programs_folder() -> PathBuf {
     let by_version = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let by_version =
         by_version.map(|entry| entry.path().join("bin")).filter(|folder| folder.join("initdb").exists());
-    in_path.chain(by_version).next().expect("PostgreSQL is installed: `cargo xtask test` installs it")
+    let folder = in_path.chain(by_version).next();
+    let folder = folder.expect("PostgreSQL is installed: `cargo xtask test` installs it");
+    // A link to one of the programs leads to the others.
+    folder.join("initdb").canonicalize().unwrap().parent().unwrap().to_owned()
 }

@@ -16,6 +16,8 @@ use crate::{AcquireOutcome, Batch, Cluster, Lease, Log, LogState, MessageRow, Ne
 
 /// Time between two looks for entries that another server writes.
 const FOLLOW_POLL: Duration = Duration::from_millis(100);
+/// Maximum number of rows that a read asks for: the database sends all of them, wanted or not.
+const ROWS_PER_QUERY: i64 = 64;
 /// Time between two attempts to follow the log on the server that writes it.
 const PEER_PAUSE: Duration = Duration::from_secs(1);
 
@@ -242,10 +244,12 @@ impl PostgresStore {
         let Ok(after) = i64::try_from(after) else { return Ok(Vec::new()) };
         let mut rows = sqlx::query_as::<_, (i64, i64, Vec<u8>)>(
             "select first, last, body from entries where message_id = $1 and last > $2 \
-             and day = (select cast(substr(created, 1, 10) as date) from messages where id = $1) order by first",
+             and day = (select cast(substr(created, 1, 10) as date) from messages where id = $1) \
+             order by first limit $3",
         )
         .bind(message)
         .bind(after)
+        .bind(ROWS_PER_QUERY)
         .fetch(self.pool());
         let (mut batches, mut bytes_read) = (Vec::new(), 0);
         while let Some((first, last, body)) = rows.try_next().await? {

@@ -1,8 +1,11 @@
 //! A database that is gone for a moment, or for too long.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::{LEASE_SECONDS, Member};
 use crate::client::{Event, check_stream, event_names, joined_text, stream_message_id};
@@ -69,4 +72,65 @@ async fn nothing_is_shown_while_the_database_is_gone_for_longer_than_the_lease()
     let log = members[1].server.follow(&id, &[]).await.read_rest().await;
     check_stream(&log);
     assert!(frames(&log).starts_with(&frames(&seen)), "{seen:#?}\n{log:#?}");
+}
+
+/// Forwards connections to a port that can be changed, as the address of a database does at a failover.
+struct Proxy {
+    port: u16,
+    target: Arc<AtomicU16>,
+}
+
+impl Proxy {
+    async fn start(target: u16) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy =
+            Proxy { port: listener.local_addr().unwrap().port(), target: Arc::new(AtomicU16::new(target)) };
+        let target = proxy.target.clone();
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let port = target.load(Ordering::Relaxed);
+                tokio::spawn(async move {
+                    if let Ok(mut server) = TcpStream::connect(("127.0.0.1", port)).await {
+                        let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+                    }
+                });
+            }
+        });
+        proxy
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_was_seen_is_lost_when_a_synchronous_standby_takes_over() {
+    let gate = Gate::new();
+    let mut script =
+        vec![delta_step("one "), Step::Wait(gate.clone()), delta_step("two "), delta_step("three")];
+    script.extend(finish_steps("stop"));
+    let mock = MockServer::start(vec![script]).await;
+    let primary = Cluster::start().await;
+    let database = primary.new_database().await;
+    let standby = primary.start_standby().await;
+    let proxy = Proxy::start(primary.port()).await;
+    let url = database.replace(&format!(":{}/", primary.port()), &format!(":{}/", proxy.port));
+    let members = [Member::start(&url, &mock), Member::start(&url, &mock)];
+    let mut streams = Vec::new();
+    for at in 0..8 {
+        let mut stream = members[at % 2].server.open_stream(&request()).await;
+        let seen = stream.read_until("final_delta").await;
+        streams.push((stream, seen));
+    }
+    primary.stop_server();
+    standby.promote().await;
+    proxy.target.store(standby.port(), Ordering::Relaxed);
+    gate.open();
+    for (mut stream, mut seen) in streams {
+        let id = stream_message_id(&seen);
+        while let Some(event) = stream.next_event_or_cut().await {
+            seen.push(event);
+        }
+        members[1].server.wait_ended(&id).await;
+        let log = members[1].server.follow(&id, &[]).await.read_rest().await;
+        check_stream(&log);
+        assert!(frames(&log).starts_with(&frames(&seen)), "{seen:#?}\n{log:#?}");
+    }
 }
