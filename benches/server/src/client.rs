@@ -31,7 +31,7 @@ pub(crate) enum ClientProtocol {
     AgUi,
 }
 
-/// Number of AG-UI threads used so far, which is the id of the next one.
+/// Number of AG-UI threads used so far, which is also the id of the next thread.
 static AG_UI_THREADS: AtomicU64 = AtomicU64::new(0);
 
 impl ClientProtocol {
@@ -89,7 +89,7 @@ impl ClientProtocol {
     fn end_mark(self) -> &'static [u8] {
         match self {
             ClientProtocol::Chat | ClientProtocol::AiSdk => b"data: [DONE]",
-            // The last event repeats the whole answer, so its name may be discarded before its end arrives.
+            // The last event repeats the whole answer, so `read_to_end` may discard the event name before the end.
             ClientProtocol::Responses => b"\"total_tokens\"",
             ClientProtocol::Anthropic => b"message_stop",
             ClientProtocol::AgUi => b"RUN_FINISHED",
@@ -115,7 +115,7 @@ impl TargetServer {
             ),
         };
         let body = body.to_string();
-        // A server on PostgreSQL, which `TAMBOUR_DATABASE` names, wants a key.
+        // A server on PostgreSQL (set by `TAMBOUR_DATABASE`) requires an API key.
         let key = std::env::var("TAMBOUR_API_KEY");
         let authorization =
             key.map_or_else(|_| String::new(), |key| format!("authorization: Bearer {key}\r\n"));
@@ -266,7 +266,7 @@ fn decode_chunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// Reads head and body of the next request or answer on a connection; `None` if the connection ends first.
+/// Reads the head and body of the next request or answer; `None` if the connection ends first.
 /// `received` keeps bytes that belong to later messages.
 pub(crate) async fn read_http_message(
     socket: &mut TcpStream,

@@ -22,8 +22,8 @@ pub(crate) struct BenchPlan {
     divisor: usize,
 }
 
-/// Names of the measurements, in the order of [`run`]. `first` is the delay of the first text, `gone` the
-/// calls that continue without a client, `rounds` the rounds of a dialogue.
+/// Names of the measurements, in the order of [`run`]. `first` measures the delay of the first text, `gone`
+/// the calls that continue without a client, `rounds` the rounds of a dialogue.
 const PARTS: [&str; 6] = ["cpu", "encoders", "first", "memory", "gone", "rounds"];
 
 impl BenchPlan {
@@ -358,7 +358,7 @@ async fn first_text_times(
     Ok(times)
 }
 
-/// Measures memory at rest, of a live stream, and of a reader that stalls.
+/// Measures the memory of an idle server, of a live stream and of a reader that stalls.
 async fn measure_memory(program: &Path, upstream: SocketAddr, table: &mut FigureTable) -> anyhow::Result<()> {
     let servers = [TargetServer::Bare, TargetServer::Tambour];
     let pair = ServerPair::start(program, upstream).await?;
@@ -405,12 +405,12 @@ async fn measure_memory(program: &Path, upstream: SocketAddr, table: &mut Figure
         let address = pair.process(target_server).address;
         let mut stalled_readers = Vec::new();
         for _ in 0..50 {
-            // More frames than the buffers of the system hold.
+            // The reply has more frames than the buffers of the system hold.
             let mut client = BenchClient::connect_narrow(target_server, address).await?;
             client.send_request("hold-8000-2", "thinkingml").await?;
             stalled_readers.push(client);
         }
-        // Until the upstream has sent 8,000 chunks, one every 2 ms.
+        // Wait until the upstream has sent 8,000 chunks, one every 2 ms.
         tokio::time::sleep(Duration::from_secs(16)).await;
         let memory_after = settled_memory(pair.process(target_server)).await?;
         kib_per_reader.push((memory_after - memory_before) / 50.0);

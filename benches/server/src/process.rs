@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 
-/// Prints the address that a process of this program listens on, in the words of the first line that
-/// Tambour prints.
+/// Prints the address that a process of this program listens on, in the format of the first line
+/// that Tambour prints.
 pub(crate) fn announce(address: SocketAddr) {
     println!("listening on http://{address}");
 }
@@ -85,8 +85,8 @@ impl BenchProcess {
     pub(crate) fn cpu_seconds(&self) -> anyhow::Result<f64> {
         let mut sum = 0;
         for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            // The first number of the file is the nanoseconds of the thread on a processor. Threads that have
-            // ended are missing, but pools of fixed size do the work.
+            // The first number of the file is the time that the thread has run, in nanoseconds. Threads that
+            // have ended are missing, but pools of fixed size do the work.
             let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
             sum += text.split(' ').next().context("schedstat")?.parse::<u64>()?;
         }

@@ -96,7 +96,7 @@ async fn serve_connection(mut socket: TcpStream, running: &AtomicUsize) -> anyho
     Ok(())
 }
 
-/// Parses the pace and text of an answer from a model name; `None` for an unknown one.
+/// Parses the pace and text of an answer from a model name; `None` for an unknown name.
 fn parse_model(model: &str) -> Option<AnswerRequest> {
     if model == "round" {
         return Some(AnswerRequest {
@@ -195,7 +195,7 @@ fn write_frame(text: &str, out: &mut Vec<u8>) {
     );
 }
 
-/// Writes `data` as a server-sent event, in an HTTP chunk for itself. The chunk has 8 bytes more than `data`:
+/// Writes `data` as a server-sent event, in an HTTP chunk of its own. The chunk has 8 bytes more than `data`:
 /// `data: ` and two line ends.
 fn write_event(data: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{:x}\r\ndata: {data}\n\n\r\n", data.len() + 8).as_bytes());

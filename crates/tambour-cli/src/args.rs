@@ -74,7 +74,7 @@ pub(crate) struct StructureArgs {
 }
 
 impl StructureArgs {
-    /// Returns the dialect to read as; a structure file implies `filament` and is refused with any other one.
+    /// Returns the dialect to read as; a structure file implies `filament` and is refused with any other.
     /// `argument` is the flag or the command before the name of the dialect, for error messages.
     pub(crate) fn dialect<'a>(&self, name: Option<&'a str>, argument: &str) -> Result<Option<&'a str>> {
         match (&self.structure, name) {

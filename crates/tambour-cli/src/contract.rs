@@ -78,7 +78,7 @@ impl Lang {
 pub(crate) fn run(command: &ContractCommand) -> Result<CommandOutcome> {
     let ContractCommand::Show(show) = command;
     let entry = dialect::find_dialect(&show.name)?;
-    // The call only refuses a structure for a dialect other than `filament`.
+    // Called only to refuse a structure for a dialect other than `filament`.
     show.structure.dialect(Some(&show.name), "contract show")?;
     let mut options =
         show.options.options_with_structure(Profile::default(), show.structure.structure.as_deref())?;

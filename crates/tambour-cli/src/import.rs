@@ -145,11 +145,11 @@ fn import_json(imported_file: &ImportedFile) -> Value {
     out
 }
 
-/// Maximum number of characters that a file name takes from the name of its content.
+/// Maximum number of characters that a file name takes from the name of the imported content.
 const MAX_STEM_CHARS: usize = 60;
 
-/// Makes a file name, unique within this run, of letters, digits, `_` and `-`. Names that differ in case only
-/// count as equal, since some file systems ignore case.
+/// Makes a file name, unique within this run, of letters, digits, `_` and `-`. Names that differ only in
+/// case count as equal, since some file systems ignore case.
 fn unique_file_name(name: &str, extension: &str, used_names: &mut HashSet<String>) -> String {
     let safe_char = |c: char| if c.is_alphanumeric() || c == '_' { c } else { '-' };
     let stem: String = name.chars().take(MAX_STEM_CHARS).map(safe_char).collect();

@@ -46,8 +46,8 @@ pub(crate) fn severity_name(severity: Severity) -> &'static str {
     }
 }
 
-/// Replaces characters that control the terminal or the writing direction by pictures or U+FFFD, and tabs by
-/// blanks, since texts come from models.
+/// Replaces characters that control the terminal or the writing direction with pictures or U+FFFD, and tabs
+/// with blanks, since texts come from models.
 pub(crate) fn visible_char(c: char) -> char {
     match c {
         '\t' => ' ',

@@ -17,7 +17,7 @@ use crate::output::{severity_name, visible_char};
 
 /// Findings of an earlier report, and the changes seen so far.
 pub(super) struct Baseline {
-    /// Findings of the earlier report, each with the number of times that this run has not found it again.
+    /// Findings of the earlier report, each with the number of occurrences not yet found again.
     unmatched_findings: BTreeMap<TextIdentity, HashMap<FindingKey, usize>>,
     /// Texts of the earlier report that this run has checked too.
     checked_texts: std::collections::BTreeSet<TextIdentity>,
@@ -107,7 +107,7 @@ impl Baseline {
         })
     }
 
-    /// Compares a text with the earlier report. Returns a flag for each of its findings, true if it is new.
+    /// Compares a text with the earlier report. Returns a flag for each finding, true if it is new.
     pub(super) fn compare(&mut self, checked_text: &CheckedText<'_>) -> Vec<bool> {
         let text = TextIdentity::from_checked(checked_text);
         let mut new_counts: BTreeMap<FindingKey, usize> = BTreeMap::new();
@@ -136,8 +136,8 @@ impl Baseline {
         new_flags
     }
 
-    /// Ends the comparison. Findings of the earlier report that were not found again are gone, also those of
-    /// texts that were not checked.
+    /// Ends the comparison. Findings of the earlier report that were not found again are gone, including
+    /// those of texts that were not checked.
     pub(super) fn into_comparison(self) -> BaselineComparison {
         let Baseline { unmatched_findings, checked_texts, new_findings } = self;
         let not_checked = unmatched_findings.keys().filter(|text| !checked_texts.contains(text)).count();
@@ -162,7 +162,7 @@ impl Baseline {
     }
 }
 
-/// Returns `true` if a line is the last one of a report, which describes no text.
+/// Returns `true` if a line is the end of a report, which describes no text.
 fn is_end_line(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]

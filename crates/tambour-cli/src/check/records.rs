@@ -9,11 +9,11 @@ use crate::output::visible_char;
 pub(super) struct RecordSummary {
     /// Number of records.
     pub(super) count: usize,
-    /// Names of the fields that hold text in all sampled records; usual names of replies come first.
+    /// Names of the fields that hold text in all sampled records; [`USUAL_FIELDS`] come first.
     fields: Vec<String>,
 }
 
-/// Maximum number of records that are searched for fields, from the first.
+/// Number of records, from the first, that are searched for fields.
 const SAMPLED_RECORDS: usize = 100;
 
 /// Maximum number of fields listed in a message.
@@ -21,7 +21,7 @@ const MAX_LISTED_FIELDS: usize = 10;
 /// Maximum number of characters of a field name in a message.
 const MAX_FIELD_CHARS: usize = 60;
 
-/// Usual names of the field with the reply.
+/// Usual names of the field that holds the reply, most likely first.
 const USUAL_FIELDS: [&str; 9] =
     ["reply", "response", "output", "completion", "answer", "text", "content", "raw", "chunks"];
 
@@ -73,7 +73,7 @@ impl RecordSummary {
     }
 }
 
-/// Returns `true` if a field can hold a reply: it is a string, or an array of strings that is not empty.
+/// Returns `true` if a field can hold a reply: it is a string, or a non-empty array of strings.
 fn has_text(value: &Value) -> bool {
     match value {
         Value::String(_) => true,

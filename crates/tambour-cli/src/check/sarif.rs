@@ -149,7 +149,7 @@ fn result_json(rule_id: &str, rule_index: usize, checked_text: &CheckedText<'_>,
     })
 }
 
-/// Region of a finding in the file; for a record its whole line.
+/// Region of a finding in the file: the whole line of the file for a record.
 fn region_json(checked_text: &CheckedText<'_>, finding: &Finding) -> Value {
     if let TextPart::Record { line, .. } = checked_text.part {
         return json!({ "startLine": line });
@@ -175,7 +175,7 @@ fn sarif_level(finding: &Finding) -> &'static str {
     }
 }
 
-/// Converts a path to a URI reference, with other bytes than letters, digits and `/-._~` escaped.
+/// Converts a path to a URI reference, escaping all bytes but letters, digits and `/-._~`.
 fn to_uri(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {

@@ -31,7 +31,7 @@ pub(super) struct CheckPlan<'a> {
     pub(super) examples: bool,
     /// Field of records that holds the reply; `None` if files hold no records.
     pub(super) field: Option<&'a str>,
-    /// Field of records that names their contract; `None` if all have the same.
+    /// Field of records that names their contract; `None` if all records share one.
     pub(super) contract_field: Option<&'a str>,
 }
 
@@ -235,7 +235,7 @@ struct CheckedRecord {
     id: Option<String>,
 }
 
-/// Document as text; bytes that are not UTF-8 are U+FFFD.
+/// Document as text; bytes that are not UTF-8 become U+FFFD.
 struct DecodedDocument {
     text: String,
     /// Offset in `text` of each U+FFFD that replaces bytes, and the growth: the number of bytes by which

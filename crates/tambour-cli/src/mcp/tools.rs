@@ -31,7 +31,7 @@ pub(super) struct McpToolEntry {
     description: &'static str,
     /// JSON Schema of the arguments.
     schema: fn() -> Arc<JsonObject>,
-    /// Runs the tool. The client gets an error as the result of its call.
+    /// Runs the tool. An error becomes the result of the client's call.
     pub(super) run: fn(Value) -> Result<ToolOutput>,
 }
 
