@@ -86,7 +86,7 @@ fn parse_variable(text: &str) -> Result<(String, Value), String> {
     }
 }
 
-/// Parses what the user typed: JSON if it is valid, else a string.
+/// Parses a value that the user typed: as JSON if valid, else as a string.
 fn parse_value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
@@ -170,7 +170,7 @@ fn relative_script_path(script: &Path, file: &Path) -> String {
     relative.to_string_lossy().into_owned()
 }
 
-/// Relative path from one folder to another; both are absolute and without links.
+/// Relative path from one folder to another. Both paths must be absolute and free of symbolic links.
 fn relative_path(from: &Path, to: &Path) -> PathBuf {
     let shared_count = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     if shared_count == 0 {
@@ -181,7 +181,7 @@ fn relative_path(from: &Path, to: &Path) -> PathBuf {
     parent_steps.chain(to.components().skip(shared_count)).collect()
 }
 
-/// Opens the upstream of the arguments, else that of the server's configuration.
+/// Opens the upstream given in the arguments, or else the default of the server's configuration.
 fn open_upstream(args: &RunCommand) -> Result<std::sync::Arc<Upstream>> {
     let mut config = match &args.upstream {
         None => Config::load(None, crate::serve::read_environment()?.into_iter())?,
@@ -333,7 +333,7 @@ impl TerminalRun {
         Ok(turn)
     }
 
-    /// Calls the model and prints its message as it arrives. Returns the call as the transcript lists it.
+    /// Calls the model and prints its message as it arrives. Returns the record of the call for the transcript.
     async fn call_model(&mut self, call: &ModelCall) -> Result<Value> {
         for warning in &call.warnings {
             // Further rounds and attempts use the same template, so its warnings are printed once.
@@ -477,7 +477,7 @@ struct ModelAnswer {
 /// Sink that prints the text of the message.
 struct MessagePrinter<'a> {
     screen: &'a mut DialogueScreen,
-    /// Buffer that takes the text; `None` while text is printed at once.
+    /// Buffer for held text; `None` while text is printed immediately.
     held_text: Option<String>,
     /// First error of printing.
     error: Option<io::Error>,

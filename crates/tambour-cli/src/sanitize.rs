@@ -1,4 +1,4 @@
-//! `tambour sanitize`: checks inline HTML against the allow list as it arrives.
+//! `tambour sanitize`: leaves only allowed inline HTML in a text as it arrives.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

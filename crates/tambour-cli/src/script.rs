@@ -68,7 +68,7 @@ impl From<LanguageChoice> for Language {
 }
 
 impl TemplateArgs {
-    /// Templates of the folder, and the shipped ones.
+    /// Loads the templates of the folder, and the shipped ones that the folder does not override.
     pub(crate) fn template_files(&self) -> Result<TemplateFiles> {
         // Only the default folder may be absent.
         if !self.templates.is_dir() && self.templates != Path::new(DEFAULT_TEMPLATES) {
@@ -114,7 +114,7 @@ pub(crate) fn run(command: &ScriptCommand) -> Result<CommandOutcome> {
     Ok(outcome)
 }
 
-/// Reads a script, and lists all problems of it and its templates. The script is `None` when it cannot run.
+/// Reads a script and lists all problems in it and in its templates. The script is `None` if it cannot run.
 pub(crate) fn read_script(
     path: &Path,
     templates: &TemplateFiles,

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
     runtime.block_on(async {
         let server = match Server::start(config).await {
             Ok(server) => server.with_reload(move || reload_args.build_config()),
-            // This error and the next one are usage errors, like an unknown flag.
+            // The errors of this arm and the next are usage errors, like an unknown flag.
             Err(StartError::Config(error)) => return Err(error.into()),
             Err(error @ (StartError::Unprotected(_) | StartError::UnprotectedCluster)) => {
                 return Err(error.into());
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
 }
 
 impl ServeCommand {
-    /// Reads file and environment, then applies the flags.
+    /// Reads the configuration file and the environment, then applies the flags.
     fn build_config(&self) -> Result<Config, ConfigError> {
         let mut config = Config::load(self.config.as_deref(), read_environment()?.into_iter())?;
         if let Some(listen) = self.listen {
@@ -161,7 +161,7 @@ impl StopSignals {
 
 #[cfg(not(unix))]
 impl StopSignals {
-    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
+    #[expect(clippy::unnecessary_wraps, reason = "the Unix version may fail")]
     fn new() -> Result<StopSignals> {
         Ok(StopSignals {})
     }

@@ -17,13 +17,13 @@ pub struct CorpusReply {
     pub finish: String,
     /// Hand-written replies: events of a valid reply, or the value in it.
     pub expected: Option<Value>,
-    /// Settings of the reading as JSON, such as the round of a dialogue; null without any.
+    /// Settings of the reading as JSON, such as the round of a dialogue; null if there are none.
     pub input: Value,
     /// Hand-written replies: name of the injected fault.
     pub fault: Option<String>,
     /// Hand-written replies: id of the valid reply that a faulty one was made from.
     pub base: Option<String>,
-    /// Hand-written replies: names of questions about them that the contract does not answer.
+    /// Hand-written replies: names of questions about the reply that the contract leaves open.
     pub ambiguous: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use minijinja::machinery::ast::{BinOpKind, CallArg, CallType, CompareOpKind, Exp
 use minijinja::machinery::{parse, parse_expr};
 
 /// Defines a function that names each kind of node, without a wildcard, and the list of the names. The name
-/// is empty for a kind that is not an operator, or whose operators another of these functions names.
+/// is empty for a kind that is not an operator, and for a kind whose operators are named elsewhere.
 macro_rules! kinds {
     ($name:ident, $all:ident, $type:ty, $($kind:pat => $word:literal),* $(,)?) => {
         fn $name(kind: $type) -> &'static str {
@@ -119,7 +119,7 @@ pub fn statements() -> BTreeSet<&'static str> {
     STATEMENTS.iter().copied().filter(|name| !name.is_empty()).collect()
 }
 
-/// Names of the operators in an expression, and its methods as `.name()`; none if the engine does not read it.
+/// Names of the operators in an expression, and its methods as `.name()`; none if the engine cannot parse it.
 #[must_use]
 pub fn operators_of(source: &str) -> BTreeSet<String> {
     let mut walker = TemplateWalker::default();
@@ -129,7 +129,7 @@ pub fn operators_of(source: &str) -> BTreeSet<String> {
     walker.operators
 }
 
-/// Names of the statements in a template; none if the engine does not read it.
+/// Names of the statements in a template; none if the engine cannot parse it.
 #[must_use]
 pub fn statements_of(source: &str) -> BTreeSet<&'static str> {
     let mut walker = TemplateWalker::default();

@@ -76,7 +76,7 @@ fn fixture_from_example(entry: CatalogueEntry, example: &str) -> Result<Fixture,
     };
     let mut line = json!({ "spec": [], "dialect": dialect, "input": example });
     let mut options = Map::new();
-    // Bytes of an example in another encoding than UTF-8.
+    // Bytes of an example in an encoding other than UTF-8.
     let mut encoded_input = None;
     for pair in entry.rule.with {
         let (name, value) = pair.split_once('=').ok_or_else(|| format!("`{pair}` is not `name=value`"))?;

@@ -1,6 +1,6 @@
 //! Fixtures: golden replies with their expected results.
 //!
-//! A fixture is stored in one of two forms: `<case>.in` is a reply as it is, with its expectations in
+//! A fixture is stored in one of two forms: `<case>.in` is a raw reply, with its expectations in
 //! `<case>.expect.json`; a line of a `.jsonl` file holds both. Keys are described in `fixtures/README.md`.
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub struct Fixture {
     pub path: PathBuf,
     /// Line in that file, from 0; `None` for the first form.
     pub line: Option<usize>,
-    /// Rows of the specification that it covers.
+    /// Rows of the specification that the fixture covers.
     pub spec: Vec<String>,
     /// Dialect that the reply is read in.
     pub dialect: String,
@@ -46,7 +46,7 @@ pub struct Fixture {
 /// True if each fixture must list its findings, or give the reason in `unlisted`.
 pub const REQUIRES_LISTED_FINDINGS: bool = true;
 
-/// Expected results of a reply; `None` is not compared, unless its field says otherwise. "Strict" and
+/// Expected results of a reply. A `None` is not compared, unless the field's description says so. "Strict" and
 /// "lenient" are the profiles of the reading.
 #[derive(Clone, Debug, Default)]
 pub struct FixtureExpectation {
@@ -317,7 +317,7 @@ fn nested_lists(alternatives: Vec<Value>) -> Result<Vec<Vec<Value>>, String> {
 /// in transit) or `failed` (the connection broke).
 ///
 /// # Errors
-/// Another word.
+/// The word is unknown.
 pub fn parse_end(finish: &str) -> Result<InputEnd, String> {
     Ok(match finish {
         "stop" => InputEnd::stop(),

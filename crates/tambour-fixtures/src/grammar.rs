@@ -25,7 +25,7 @@ pub fn check_stream(events: &[Event<'_>], options: &Options) -> Result<(), Strin
     error.map_or(Ok(()), |finding| Err(format!("the checker finds {finding:?} in {events:?}")))
 }
 
-/// Checks that `events` are a complete stream; `allow_missing_thinking` allows one without thinking.
+/// Checks that `events` are a complete stream; `allow_missing_thinking` allows streams without thinking.
 ///
 /// # Errors
 /// The fault, with the stream as letters.

@@ -72,9 +72,9 @@ pub fn few_shapes() -> Vec<HostileShape> {
     shapes
 }
 
-/// Lists the shapes of [`few_shapes`] that concern a dialect: those without a beginning, with one of a few
-/// beginnings that concern all dialects, with one in the format of the dialect, or with a long prefix. All
-/// shapes concern `auto`.
+/// Lists the shapes of [`few_shapes`] that concern a dialect: those without a beginning, with a beginning that
+/// concerns all dialects, with a beginning in the format of the dialect, or with a long prefix. All shapes
+/// concern `auto`.
 #[must_use]
 pub fn few_shapes_of(dialect: &str) -> Vec<HostileShape> {
     let mut shapes = few_shapes();
@@ -351,7 +351,7 @@ const FEW_BEGINNINGS: &[usize] = &[0, 2, 6, 7, 8, 9, 11, 12, 13, 16, 18, 20, 21]
 pub fn read_hostile(dialect: &str, input: &[u8], chunk_size: usize) {
     let mut options = Options::default();
     options.limits.hold = 1 << 30;
-    let mut pipeline = Pipeline::new(dialect, &options).expect("it is in the table");
+    let mut pipeline = Pipeline::new(dialect, &options).expect("the dialect is known");
     input.chunks(chunk_size).for_each(|chunk| pipeline.push(chunk, &mut DiscardSink));
     pipeline.finish(&InputEnd::stop(), &mut DiscardSink);
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Words that show impure code: files, sockets, clocks, environment, output, hidden state.
+/// Words that indicate impure code: files, sockets, clocks, environment, output, hidden state.
 pub const IMPURE_WORDS: &[&str] = &[
     "std::fs",
     "std::net",
@@ -23,8 +23,8 @@ pub const IMPURE_WORDS: &[&str] = &[
 pub struct LayerRules {
     /// Words that no source file may have outside comments and tests.
     pub forbidden_words: &'static [&'static str],
-    /// Returns `true` if the module given first may use the one given second. Both are modules directly
-    /// below `src`.
+    /// Returns `true` if the first module may use the second module. Both are modules directly below
+    /// `src`.
     pub is_allowed: fn(&str, &str) -> bool,
 }
 

@@ -1,4 +1,4 @@
-//! Fuzz targets for prompts: macros and templates. Bytes in, a panic when an invariant is broken.
+//! Fuzz targets for prompts: macros and templates. Each check takes bytes and panics if an invariant is broken.
 
 use serde_json::{Value, json};
 use tambour_prompt::jinja::{Assembly, Engine, PromptContext, UndefinedMode};
@@ -10,8 +10,8 @@ use crate::random::RandomSource;
 /// Value with markup of templates, which must not be expanded when the value is inserted.
 const ACTIVE_VALUE: &str = "{{user}}{% set x = 1 %}{%a%}{a}\\{";
 
-/// Migrates the macros of a text twice: the second time changes nothing. The result has a bounded length and
-/// compiles; an error in its rendering has a place, except that of a limit.
+/// Checks that a second migration of the macros of a text changes nothing, that the result has a bounded
+/// length and compiles, and that a rendering error has a place, unless a limit was exceeded.
 ///
 /// # Panics
 /// An invariant is broken.
@@ -36,8 +36,8 @@ pub fn check_macros(data: &[u8]) {
     }
 }
 
-/// Parses a text as a template: without values it is unchanged except for escapes, and values are inserted
-/// verbatim.
+/// Checks that a text, as a template without values, is unchanged except for escapes, and that values are
+/// inserted verbatim.
 ///
 /// # Panics
 /// An invariant is broken.

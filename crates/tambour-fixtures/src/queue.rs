@@ -9,8 +9,8 @@ pub fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs `work` on each item in order, `worker_count` at a time, and passes on each result with its index as it
-/// arrives.
+/// Runs `work` on the items in order, `worker_count` at a time, and passes each result with the index of its
+/// item to `on_result` as soon as the result arrives.
 pub fn run_each<T: Sync, R: Send>(
     worker_count: usize,
     items: &[T],

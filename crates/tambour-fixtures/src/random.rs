@@ -59,7 +59,7 @@ impl RandomSource {
         soup
     }
 
-    /// Makes a ThinkingML reply in which the texts around removed markup could join to a new tag, among code
+    /// Makes a ThinkingML reply in which the texts around removed markup could join into a new tag, among code
     /// and entities.
     pub fn torn_reply(&mut self) -> String {
         let mut reply = (*self.pick(TORN_BEGINNINGS)).to_owned();
@@ -138,7 +138,7 @@ const REMOVED_MARKUP: &[&str] = &[
     "</thinking>",
 ];
 
-/// Texts around the removed markup, parts of tags among them.
+/// Texts around the removed markup, including parts of tags.
 const JOINING_TEXTS: &[&str] = &[
     "<",
     "</",

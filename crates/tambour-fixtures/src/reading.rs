@@ -185,7 +185,7 @@ impl ReadingCase<'_> {
         Err(format!("{}: {max_held} bytes held back after byte {max_at}, {limit} allowed", self.dialect))
     }
 
-    /// Checks that other chunks give the same reading; names the first difference from `expected`.
+    /// Checks that the input, cut at `cuts`, gives the reading `expected`; the error names the first difference.
     ///
     /// # Errors
     /// The readings differ.

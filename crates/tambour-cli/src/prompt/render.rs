@@ -157,12 +157,12 @@ fn print_refusal(refusal: &str) -> CommandOutcome {
     CommandOutcome::Failed
 }
 
-/// Loads a Skein, or converts an imported file and prints its warnings, which `printed_warnings` collects.
+/// Loads a Skein, or converts an imported file, prints its warnings and adds them to `printed_warnings`.
 /// YAML, standard input and JSON with `blocks` are read as a Skein, other files as a card, lorebook or
 /// preset.
 ///
 /// # Errors
-/// The outer error is a file that cannot be read, the inner one the message about broken content.
+/// The outer error means that the file cannot be read; the inner error is the message about broken content.
 fn load_skein(path: &Path, printed_warnings: &mut Vec<String>) -> Result<Result<Skein, String>> {
     let name = input::display_name(Some(path));
     let bytes = input::read_without_bom(Some(path))?;

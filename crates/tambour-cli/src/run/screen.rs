@@ -1,4 +1,4 @@
-//! Terminal output of a dialogue: its messages, and dimmed lines about it.
+//! Terminal output of a dialogue: its messages, and dimmed status lines.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -66,7 +66,7 @@ impl DialogueScreen {
         Ok(())
     }
 
-    /// Prints the sign before an input line (`> `, or `= ` for the answer to a form) if a person is at the
+    /// Prints the prompt before an input line (`> `, or `= ` for the answer to a form) if a person is at the
     /// terminal.
     pub(super) fn print_prompt(&self, is_form: bool) -> io::Result<()> {
         if !self.is_interactive {
@@ -77,7 +77,7 @@ impl DialogueScreen {
         stdout.flush()
     }
 
-    /// Prints position, round, understanding and variables of the dialogue.
+    /// Prints the position, round, understanding and variables of the dialogue.
     pub(super) fn print_position(&self, turn: &DialogueTurn, dialogue: &Dialogue) -> io::Result<()> {
         let (round_label, level_label, no_level) = match self.language {
             Language::Zh => ("轮次", "理解度", "（无）"),
@@ -116,7 +116,7 @@ impl DialogueScreen {
         }
     }
 
-    /// Prints a dimmed line that is about the dialogue, not part of it.
+    /// Prints a dimmed status line, which is not part of the dialogue.
     fn print_dimmed(&self, text: &str) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         let text: String = text.chars().map(output::visible_char).collect();

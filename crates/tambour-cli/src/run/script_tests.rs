@@ -39,7 +39,7 @@ enum ScriptTestVerdict {
     Compared(Vec<TestDifference>),
     /// The script has faults and cannot run; the text has one fault a line.
     FaultyScript(String),
-    /// The test could not be run: it or its script cannot be read, or they do not fit together.
+    /// The test could not be run: a file cannot be read, or test and script do not match.
     NotRunnable {
         /// `:line:column`, or empty if unknown.
         place: String,

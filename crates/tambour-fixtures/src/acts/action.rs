@@ -25,7 +25,7 @@ pub enum ActionKind {
     Component,
     /// A `media`.
     Media,
-    /// An `exit_decision` that ends the action because of what the model assessed.
+    /// An `exit_decision` that ends the action because of the model's assessment.
     Exit,
 }
 
@@ -48,8 +48,8 @@ impl Action {
         find_words(self.data.to_string().as_bytes()).map(|(_, word)| word).collect()
     }
 
-    /// Arguments of a call or value of an operation; each text and number in them must be in the reply
-    /// literally. `None` for other actions.
+    /// Arguments of a call or value of an operation; each text and number in them must appear
+    /// literally in the reply. `None` for other actions.
     #[must_use]
     pub fn values(&self) -> Option<&Value> {
         match self.kind {
@@ -60,14 +60,14 @@ impl Action {
     }
 }
 
-/// Encodes a marker word as a level of understanding, since a round ends because of a number, not a text:
+/// Encodes a marker word as a level of understanding, since a number ends a round, not a text:
 /// word 17 becomes 90.0017.
 #[must_use]
 pub(super) fn encode_as_level(word: WordNumber) -> String {
     format!("90.{word:04}")
 }
 
-/// Decodes the marker word from the level of an assessment; `None` if the level encodes none.
+/// Decodes the marker word from the level of an assessment; `None` if the level encodes no word.
 fn word_from_level(assessment: &Value) -> Option<WordNumber> {
     let level = assessment["understanding_level"].as_f64()?;
     let word = ((level - 90.0) * 10_000.0).round();

@@ -11,7 +11,7 @@ pub(super) struct WrittenBlock {
     pub(super) text: String,
     /// Number of bytes of `text` that must have arrived before the block may act.
     pub(super) needed_len: usize,
-    /// Fault in the text of the block; [`BlockZone::Plain`] without one.
+    /// Fault in the text of the block; [`BlockZone::Plain`] if there is none.
     pub(super) fault: BlockZone,
     /// True if the block only shows something and never acts. If the reply ends cleanly inside it, the part
     /// written so far is still shown (F-204).
@@ -147,7 +147,7 @@ struct CallFields {
     fault: BlockZone,
 }
 
-/// Makes name and arguments of a call, perhaps with a fault.
+/// Makes the name and arguments of a call, perhaps with a fault.
 fn random_call_fields(words: &mut WordSource) -> CallFields {
     let fault = random_fault(words, &[BlockZone::Guessed, BlockZone::Doubled, BlockZone::Unregistered]);
     let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
@@ -183,8 +183,8 @@ pub const FORMS: &[&str] = &[
     "minimax",
 ];
 
-/// Makes a call in the form of a model family. With `is_in_code_span` it goes into a code span, so its form
-/// has no backticks.
+/// Makes a call in the form of a model family. If `is_in_code_span` is true, the form has no
+/// backticks.
 pub(super) fn toolcall(words: &mut WordSource, is_in_code_span: bool) -> WrittenBlock {
     let form = match words.pick(FORMS) {
         "deepseek" if is_in_code_span => "hermes",
@@ -338,7 +338,7 @@ fn element_calls(words: &mut WordSource, tags: &ElementTags) -> WrittenBlock {
 }
 
 /// Makes a plan that calls a tool. It may have a fault of a call, or else a second tool name, a second mode
-/// or a wrapper key that means no plan.
+/// or a wrapper key that does not denote a plan.
 pub(super) fn plan(words: &mut WordSource) -> WrittenBlock {
     let CallFields { name, args, mut fault } = random_call_fields(words);
     let mut call = vec![("name", format!("\"{name}\"")), ("args", args)];

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(super) struct Literals {
     /// Quoted texts, with their escapes decoded.
     texts: HashSet<String>,
-    /// Numbers, also those within quoted texts.
+    /// Numbers, including those within quoted texts.
     numbers: Vec<f64>,
 }
 
@@ -76,7 +76,7 @@ impl Literals {
 }
 
 /// Returns `true` if a text is between two tags of the reply, apart from white space. The tag before it may
-/// also end with `]` or `|`; an empty text counts everywhere.
+/// also end with `]` or `|`; an empty text always counts.
 fn is_between_tags(reply: &str, text: &str) -> bool {
     let text = text.trim();
     let is_space = |c: char| c.is_whitespace();
@@ -87,8 +87,8 @@ fn is_between_tags(reply: &str, text: &str) -> bool {
         })
 }
 
-/// Decodes the text up to one of the closing quotes, escapes included; `None` without a closing quote. With
-/// `is_python` a backslash that begins no escape is kept, as in Python.
+/// Decodes the text up to one of the closing quotes, escapes included; `None` without a closing quote. If
+/// `is_python` is true, a backslash that begins no escape is kept, as in Python.
 fn decode_text(text: &str, closing_quotes: &[char], is_python: bool) -> Option<String> {
     let mut out = String::new();
     let mut chars = text.chars();

@@ -33,9 +33,9 @@ pub enum BlockZone {
     Doubled,
     /// With a call of a tool that is not registered.
     Unregistered,
-    /// Within an object under a key that means no plan.
+    /// Within an object under a key that does not denote a plan.
     Wrapped,
-    /// In a reply that is read in a dialect without the actions of its blocks.
+    /// In a reply that is read in a dialect that lacks the actions of its blocks.
     Foreign,
 }
 

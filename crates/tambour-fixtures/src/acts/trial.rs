@@ -46,7 +46,7 @@ pub struct TrialOutcome {
     pub forms: BTreeMap<(&'static str, BlockZone), usize>,
     /// Number of replies that acted and could be rewritten.
     pub acting_count: usize,
-    /// Number of those replies whose rewritten form has as many actions.
+    /// Number of those replies that have as many actions after they are rewritten.
     pub stable_count: usize,
 }
 
@@ -170,7 +170,7 @@ impl ActionTrial {
         judge(&self.facts, &self.input, has_clean_end, tools, actions)
     }
 
-    /// Lists the marker words in the damaged reply that must not act, each with the violation if it does.
+    /// Lists the marker words in the damaged reply that must not act, each with the violation if the word acts.
     pub fn forbidden_words(&self) -> impl Iterator<Item = (String, ViolationKind)> + '_ {
         let is_present = |word: u16| find_words(&self.input).any(|(_, found)| found == word);
         let describe = move |(word, kind): (&u16, &ViolationKind)| (marker(*word), *kind);
@@ -187,7 +187,7 @@ impl ActionTrial {
     /// End of the reply.
     #[must_use]
     pub fn end(&self) -> InputEnd {
-        fixture::parse_end(self.finish).expect("these words are known")
+        fixture::parse_end(self.finish).expect("the finish is known")
     }
 }
 
@@ -213,7 +213,7 @@ pub fn check_repair(dialect: &str, options: &Options, input: &[u8], end: &InputE
                 }
             }
         }
-        // `auto` may take the repaired text for another dialect: it looks at the beginning alone (J-054).
+        // `auto` may take the repaired text for another dialect, since `auto` looks only at its beginning (J-054).
         if reread.dialect == original.dialect && reread.rewritten_reply.as_ref() != Some(rewritten) {
             return violation(
                 ViolationKind::UnstableRepair,
@@ -232,7 +232,7 @@ pub fn check_repair(dialect: &str, options: &Options, input: &[u8], end: &InputE
 
 /// Reads a reply in pieces that end at `cuts`.
 fn read(dialect: &str, options: &Options, input: &[u8], cuts: &[usize], end: &InputEnd) -> ActionReading {
-    let pipeline = Pipeline::new(dialect, options).expect("it is in the table");
+    let pipeline = Pipeline::new(dialect, options).expect("the dialect is known");
     let mut pipeline = pipeline.with_extensions(true);
     let mut sink = JoinedEvents::default();
     let mut from = 0;

@@ -17,7 +17,7 @@ pub enum ViolationKind {
     Truncated,
     /// A value of the action is not in the reply.
     Guessed,
-    /// A marker word acts more often than it is in the reply.
+    /// A marker word acts more often than it occurs in the reply.
     Duplicate,
     /// The action calls a tool that is not registered.
     UnregisteredTool,
@@ -49,10 +49,10 @@ impl fmt::Display for Violation {
 /// Facts about the blocks of a damaged reply.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReplyFacts {
-    /// Marker words that must not act, each with the violation if it does.
+    /// Marker words that must not act, each with the violation if the word acts.
     pub(super) forbidden: BTreeMap<WordNumber, ViolationKind>,
-    /// Zone and written form of each block that must not act because of its zone. Faulty blocks are left out
-    /// if the damage changed their text, other blocks if it may have moved them, foreign blocks never.
+    /// Zone and written form of each block that must not act because of its zone. Omits faulty blocks that
+    /// the damage changed and other blocks that it may have moved, but no foreign blocks.
     pub(super) zones: Vec<(BlockZone, &'static str)>,
     /// Marker words of blocks that may act, each with the written form of the block.
     pub(super) forms: BTreeMap<WordNumber, &'static str>,
@@ -63,7 +63,7 @@ impl ReplyFacts {
     /// stream ended cleanly.
     pub(super) fn from_reply(reply: &Reply, input: &[u8], has_clean_end: bool) -> ReplyFacts {
         let text = reply.text.as_bytes();
-        // Blocks in the beginning that text and input share are undamaged.
+        // Blocks within the common prefix of `text` and `input` are undamaged.
         let common_len = text.iter().zip(input).take_while(|(a, b)| a == b).count();
         let is_proper_prefix = common_len == input.len() && common_len < text.len();
         let mut facts = ReplyFacts::default();
@@ -108,7 +108,7 @@ impl ReplyFacts {
     }
 }
 
-/// Returns `true` if the input has the block, and words of the block only within whole copies of it.
+/// Returns `true` if the input has the block, and the words of the block occur only in whole copies of it.
 fn is_intact(block: &Block, input: &[u8]) -> bool {
     let text = block.text.as_bytes();
     let copy_count = input.windows(text.len()).filter(|window| *window == text).count();
@@ -117,7 +117,7 @@ fn is_intact(block: &Block, input: &[u8]) -> bool {
 }
 
 /// Judges the actions of one reading. `has_clean_end` is true if the stream ended cleanly; `tools` are the
-/// registered ones.
+/// registered tools.
 pub(super) fn judge(
     facts: &ReplyFacts,
     input: &[u8],
@@ -160,12 +160,12 @@ pub(super) fn judge(
             add(ViolationKind::Truncated, action, "the reply is cut".to_owned());
         }
         if is_call && !action.data["name"].as_str().is_some_and(|name| tools.contains(&name)) {
-            add(ViolationKind::UnregisteredTool, action, "nobody registered the tool".to_owned());
+            add(ViolationKind::UnregisteredTool, action, "the tool is not registered".to_owned());
         }
         if let Some(values) = action.values().filter(|_| is_call || !has_commands)
             && let Some(missing_value) = literals.find_missing(values, is_call.then_some(&*text))
         {
-            add(ViolationKind::Guessed, action, format!("{missing_value} does not stand in the reply"));
+            add(ViolationKind::Guessed, action, format!("{missing_value} is not in the reply"));
         }
     }
     violations
