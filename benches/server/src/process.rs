@@ -76,8 +76,7 @@ impl BenchProcess {
         let stdout = child.stdout.take().context("stdout is piped")?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
-        let address =
-            line.strip_prefix("listening on http://").context("it does not say where it listens")?;
+        let address = line.strip_prefix("listening on http://").context("the first line has no address")?;
         Ok(BenchProcess { address: address.trim().parse()?, child, folder })
     }
 

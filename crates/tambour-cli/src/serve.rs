@@ -143,7 +143,7 @@ struct StopSignals {
 impl StopSignals {
     fn new() -> Result<StopSignals> {
         use tokio::signal::unix::{SignalKind, signal};
-        let listen = |kind| signal(kind).context("signals cannot be listened to");
+        let listen = |kind| signal(kind).context("cannot listen for signals");
         Ok(StopSignals {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,

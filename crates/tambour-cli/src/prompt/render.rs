@@ -63,7 +63,7 @@ fn tokenizer_parser() -> impl TypedValueParser<Value = Tokenizer> {
 pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
     let is_stdin = |path: &&PathBuf| path.as_path() == Path::new(input::STDIN);
     if std::iter::once(&args.file).chain(&args.context).chain(&args.others).filter(is_stdin).count() > 1 {
-        bail!("standard input can be one file only");
+        bail!("only one of the files can be standard input");
     }
     let mut reading_options = Options::default();
     args.options

@@ -1,10 +1,10 @@
-//! Oracle of actions: nothing that was thought, quoted, guessed, cut, doubled or unregistered acts (invariant
-//! 6).
+//! Oracle of actions: nothing that was thought, quoted, guessed, cut, doubled or unregistered may act
+//! (invariant 6).
 //!
 //! A random reply has blocks that act, such as tool calls. Each block has marker words, which tell it from
 //! the other blocks, and a known zone: its surroundings, or a fault in its text. Blocks in plain text may
-//! act; blocks in reasoning, code, quotations and the like and blocks with a fault must not. The reply is
-//! damaged and perhaps cut. `verdict` then compares every action among the events with the places of its
+//! act; blocks in reasoning, code, quotations and the like must not, and neither may blocks with a fault. The
+//! reply is damaged and perhaps cut. `verdict` then compares every action among the events with the places of its
 //! marker words in the reply. The oracle knows no dialect. It knows only which block was put where, which parts
 //! of each block are still intact, and which values the reply contains literally.
 //!
