@@ -288,8 +288,8 @@ pub fn completed_event(reading: &FixtureReading) -> Option<&Completed> {
     })
 }
 
-/// Converts the contract events of a reading to JSON, with the final `error` if the stream failed, and if
-/// `has_extensions` is true with the extension events.
+/// Converts the contract events of a reading to JSON, including the final `error` of a failed stream, and
+/// the extension events if `has_extensions` is true.
 #[must_use]
 pub fn contract_events(reading: &FixtureReading, has_extensions: bool) -> Vec<Value> {
     let is_contract = |event: &&Event<'_>| match event.kind() {
@@ -319,7 +319,7 @@ fn info_codes(reading: &FixtureReading) -> BTreeSet<String> {
 #[must_use]
 pub fn join_deltas(events: &[Value]) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
-    // Adjacent deltas at the end of `out`, of which the last one may be continued.
+    // Adjacent deltas at the end of `out`; the next event may extend the last of them.
     let mut delta_run: Vec<Event<'static>> = Vec::new();
     for event in events {
         let Some(delta) = parse_delta(event) else {

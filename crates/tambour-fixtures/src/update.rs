@@ -16,8 +16,8 @@ use crate::fixture::{Fixture, expectations_path};
 use crate::reading::is_judged_only;
 use crate::run::{ProfileReadings, compare, completed_event, contract_events, join_deltas};
 
-/// Maximum length in bytes of a reply within a `.jsonl` file, and the number of line breaks that it must stay
-/// below; a longer reply gets separate files.
+/// Limits of a reply in a `.jsonl` file: at most this many bytes, and fewer than this many line breaks. A
+/// longer reply gets separate files.
 const SHORT_REPLY: (usize, usize) = (400, 12);
 
 /// Changed lines of a file, by number from 0; `None` removes a line.
@@ -230,7 +230,7 @@ fn print_compact(value: &Value, is_spaced: bool, out: &mut String) {
 const LISTS_BY_LINE: &[&str] =
     &["events", "events_any_of", "events_ws", "findings", "findings_strict", "calls", "plan_any_of"];
 
-/// Prints one key, one event and one finding a line, for easy review.
+/// Prints each key, event and finding on its own line, for easy review.
 fn print_fixture(fields: &Map<String, Value>) -> String {
     let line = |(key, value): (&String, &Value)| match value {
         Value::Array(items) if LISTS_BY_LINE.contains(&key.as_str()) && !items.is_empty() => {

@@ -23,14 +23,14 @@ fn main() {
         }
     };
     print_line("100 blocks, 1,000 macros, compiled before", best_time(assemble));
-    let fresh = || {
+    let assemble_uncached = || {
         let engine = Engine::new(UndefinedMode::Lenient);
         let mut assembly = Assembly::new(&engine, context.clone(), 1);
         for block in &blocks {
             black_box(assembly.render_macros("block", block).expect("it renders"));
         }
     };
-    print_line("100 blocks, 1,000 macros, for the first time", best_time(fresh));
+    print_line("100 blocks, 1,000 macros, for the first time", best_time(assemble_uncached));
     print_line(
         "migration of 100 blocks",
         best_time(|| blocks.iter().map(|block| migrate(block).text.len()).sum::<usize>()),
@@ -66,8 +66,8 @@ fn make_card(size: usize) -> Vec<u8> {
         json!({"keys": [format!("key {at}"), "lamp"], "content": said.repeat(20), "enabled": true, "insertion_order": at,
             "extensions": {"sticky": 1}})
     };
-    let each = entry(0).to_string().len();
-    let entries: Vec<Value> = (0..size / each).map(entry).collect();
+    let entry_len = entry(0).to_string().len();
+    let entries: Vec<Value> = (0..size / entry_len).map(entry).collect();
     let data = json!({"name": "Sera", "description": said, "first_mes": "Hm?", "character_book": {"entries": entries}});
     json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": data}).to_string().into_bytes()
 }
@@ -91,13 +91,13 @@ fn make_block(at: usize) -> String {
 
 const RUNS: usize = 20;
 
-/// Returns the best time of several runs: other work on the machine only ever adds.
+/// Returns the shortest time of [`RUNS`] runs, since other load on the machine only adds time.
 fn best_time<T>(mut run: impl FnMut() -> T) -> Duration {
     let once = |run: &mut dyn FnMut() -> T| {
         let start = Instant::now();
-        let kept = run();
+        let result = run();
         let time = start.elapsed();
-        drop(black_box(kept));
+        drop(black_box(result));
         time
     };
     (0..RUNS).map(|_| once(&mut run)).min().unwrap_or_default()

@@ -12,8 +12,8 @@ use crate::random::RandomSource;
 /// 1).
 ///
 /// # Panics
-/// The result depends on the cuts, changes when it is sanitised again, or has tags that are not on the allow
-/// list for a Markdown reader; or more text is held back than documented.
+/// The result depends on the cuts, changes when it is sanitised again, or contains tags that a Markdown reader
+/// passes on although they are not on the allow list; or more text is held back than documented.
 pub fn check_html(data: &[u8]) {
     let [seed, input @ ..] = data else { return };
     let text = String::from_utf8_lossy(input);
@@ -48,7 +48,7 @@ pub fn check_html(data: &[u8]) {
         assert!(report.place.offset <= report.end && report.end <= text.len(), "{report:?} of {text:?}");
         assert_eq!(report.place, Place::START.end_of(&text[..report.place.offset]), "{text:?}");
     }
-    // A limit may take effect elsewhere in the result, so the result is sanitised again only if no limit can.
+    // A limit may apply at another place in the result, which is sanitised again only if no limit can apply.
     if limits == Limits::default() && uncut.0.len() < limits.line {
         let reread = sanitize_pieces(&uncut.0, &[&uncut.0]).0;
         assert_eq!(reread, uncut.0, "the second time, {mode:?}: {text:?}");

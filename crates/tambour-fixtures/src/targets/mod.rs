@@ -1,4 +1,4 @@
-//! Fuzz targets, a function each: bytes in, a panic when an invariant is broken.
+//! Fuzz targets: each function takes bytes and panics if an invariant is broken.
 //!
 //! `fuzz/` runs them on inputs from libFuzzer; the library's tests run them on seeded random inputs.
 

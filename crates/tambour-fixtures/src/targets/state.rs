@@ -29,18 +29,18 @@ pub fn check_state(data: &[u8]) {
         assert_eq!(record.results.len(), operations.len(), "{text}");
         if is_atomic && !all_succeeded {
             assert!(record.results.iter().all(|result| !result.ok), "{text}");
-            assert_eq!(after.to_string(), before.to_string(), "a trace: {text}");
+            assert_eq!(after.to_string(), before.to_string(), "a refused block changed the state: {text}");
         }
         if !is_atomic {
             check_single_operations(&before, &operations, &record, &after);
         }
         let stored_record = serde_json::to_string(&record).expect("a record is JSON");
-        let stored_record: AppliedBlock = serde_json::from_str(&stored_record).expect("and read again");
+        let stored_record: AppliedBlock = serde_json::from_str(&stored_record).expect("a stored record reads back");
         let mut restored = after.clone();
         stored_record.undo(&mut restored).unwrap_or_else(|error| panic!("{error}: {text}"));
-        assert_eq!(restored.to_string(), before.to_string(), "taken back: {text}");
+        assert_eq!(restored.to_string(), before.to_string(), "after undo: {text}");
         stored_record.redo(&mut restored).unwrap_or_else(|error| panic!("{error}: {text}"));
-        assert_eq!(restored.to_string(), after.to_string(), "done again: {text}");
+        assert_eq!(restored.to_string(), after.to_string(), "after redo: {text}");
         assert_eq!(diff(&before, &after).is_empty(), before == after, "{text}");
     }
 }

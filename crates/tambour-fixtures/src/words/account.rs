@@ -69,8 +69,7 @@ pub struct WordAccount {
     pub word_count: usize,
     /// Number of delivered words, by kind.
     pub delivered: BTreeMap<WordKind, usize>,
-    /// Number of words that only a finding covers, by its code; if several do, the one with the shortest span
-    /// counts.
+    /// Number of words that only findings cover, by the code of the finding with the shortest span.
     pub covered_by_code: BTreeMap<String, usize>,
 }
 

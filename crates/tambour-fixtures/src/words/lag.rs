@@ -18,13 +18,13 @@ const PENDING_SLACK: usize = 2 * MARKER_LEN;
 pub struct DeliveryLag {
     /// Number of words whose delivery was timed.
     pub word_count: usize,
-    /// Maximum number of bytes of words that had arrived and were delivered later.
+    /// Maximum number of bytes in words that had arrived but were not yet delivered.
     pub max_pending: usize,
 }
 
-/// Reads `trial` byte by byte. A word is pending after it arrived and until it is delivered. After each byte,
-/// the pending words of streamed text may have at most as many bytes as `reported_bytes` returns for the
-/// pipeline (plus `PENDING_SLACK`), and as the limits allow.
+/// Reads `trial` byte by byte. A word is pending from its arrival to its delivery. After each byte, the
+/// pending words of streamed text may have no more bytes than `reported_bytes` returns for the pipeline, plus
+/// `PENDING_SLACK`, and no more than the limits allow.
 ///
 /// # Errors
 /// More bytes are pending.

@@ -32,7 +32,7 @@ pub fn minimise_trial(trial: &WordTrial, complaint: &WordComplaint) -> (WordTria
     if best.next_reply.is_some() {
         accept_if_faulty(WordTrial { next_reply: None, ..best.clone() }, &mut best);
     }
-    // The default settings, if they show the fault too.
+    // Prefers the default settings if they show the fault too.
     let with_defaults = WordTrial::new(&best.dialect, 0, best.seed, best.input.clone());
     let (reasoning, next_reply) = (best.reasoning.clone(), best.next_reply.clone());
     accept_if_faulty(WordTrial { reasoning, next_reply, ..with_defaults }, &mut best);

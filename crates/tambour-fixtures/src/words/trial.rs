@@ -49,7 +49,7 @@ pub fn make_trial(dialect: &str, seed: u64, replies: &ReplyPool) -> WordTrial {
     WordTrial { reasoning, next_reply, ..WordTrial::new(dialect, choice, seed, input) }
 }
 
-/// Makes a trial with small limits, whose reply has long texts and is damaged half of the time.
+/// Makes a trial with small limits. The reply has long texts; half of these replies are damaged.
 #[must_use]
 pub fn make_long_trial(dialect: &str, seed: u64, replies: &ReplyPool) -> WordTrial {
     let mut words = WordSource::new(RandomSource::new(seed)).with_length_factor(12);
