@@ -90,7 +90,7 @@ fn check_prefix_calls(
     random: &mut RandomSource,
 ) -> Result<(), String> {
     if *case.end != InputEnd::stop() && !tool_calls(uncut).is_empty() {
-        return Err("a cut reply acts".to_owned());
+        return Err("a truncated reply has calls".to_owned());
     }
     // A closing mark of reasoning turns all text before it into thoughts, and so revokes calls of prefixes.
     let text = String::from_utf8_lossy(case.input).to_ascii_lowercase();
@@ -123,7 +123,7 @@ fn check_prefix_calls(
     for reading in &readings? {
         let calls = tool_calls(reading);
         if !earlier_calls.is_empty() && earlier_calls != calls {
-            return Err(format!("a prefix acts otherwise: {earlier_calls:?}, then {calls:?}"));
+            return Err(format!("a longer prefix changes the calls: {earlier_calls:?}, then {calls:?}"));
         }
         earlier_calls = calls;
     }

@@ -216,7 +216,7 @@ pub fn account_words(
         let is_excused = has_failed && places.iter().all(may_be_query);
         if sent_count + covering.len() < places.len() && !is_excused {
             let message = format!(
-                "stands in the reply {} times, is delivered {sent_count} times and inside of {} findings",
+                "occurs {} times in the reply, is delivered {sent_count} times and covered by {} findings",
                 places.len(),
                 covering.len()
             );
@@ -302,7 +302,7 @@ fn find_misplaced_word(
         for word in words.iter().filter(is_comparable) {
             if !remaining.any(|received| received == word) {
                 let words: Vec<String> = words.iter().map(|word| marker(*word)).collect();
-                let message = format!("does not stand there in {kind:?}: {}", words.join(" "));
+                let message = format!("is out of order in {kind:?}: {}", words.join(" "));
                 return Some(WordComplaint { fault: WordFault::Order, word: Some(*word), message });
             }
         }

@@ -80,12 +80,12 @@ pub fn measure_lag(trial: &WordTrial, reported_bytes: fn(&Pipeline) -> usize) ->
         lag.max_pending = lag.max_pending.max(pending);
         if pending > held_bytes + PENDING_SLACK {
             return Err(format!(
-                "after byte {at} {pending} bytes of words are on their way, and {held_bytes} are said to be"
+                "after byte {at} {pending} bytes of words are pending, but {held_bytes} are reported"
             ));
         }
         if pending > limit {
             return Err(format!(
-                "after byte {at} {pending} bytes of words are on their way, {limit} allowed"
+                "after byte {at} {pending} bytes of words are pending, at most {limit} are allowed"
             ));
         }
     }

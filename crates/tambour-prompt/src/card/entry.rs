@@ -302,7 +302,7 @@ fn read_shared(entry: &mut LoreEntry, fields: &CardFields<'_>, names: &EntryFiel
     Ok(())
 }
 
-/// Maps SillyTavern's number of a position. An unknown number gives the default, with a warning.
+/// Maps a position number of SillyTavern. An unknown number gives the default, with a warning.
 fn read_position(fields: &CardFields<'_>, key: &str, value: &Value) -> Result<EntryPosition> {
     let positions = [
         EntryPosition::BeforeChar,

@@ -6,7 +6,7 @@ use super::entry::{CAMEL_NAMES, SNAKE_NAMES};
 use super::{ImportedFile, ImportedFileKind};
 use crate::lore::LoreEntry;
 
-/// Fields of a V1 card, which V3 has in `data`.
+/// Fields of a V1 card that V3 moves to `data`.
 const V1_FIELDS: [&str; 6] = ["name", "description", "personality", "scenario", "first_mes", "mes_example"];
 
 /// Fields of a SillyTavern entry that have the same name in the extensions of a V3 entry.

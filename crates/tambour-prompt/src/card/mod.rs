@@ -92,8 +92,8 @@ pub struct ImportedFile {
     pub memory: usize,
 }
 
-/// Imports a card, a lorebook or a preset; the content decides which. `name` is the file name: it is part of
-/// messages, and becomes the name of a file that states none.
+/// Imports a card, a lorebook or a preset; the content decides which. `name` is the file name. Messages show
+/// it, and its stem names the import if the content states no name.
 ///
 /// # Errors
 /// Fails when the file is of no known kind, exceeds a limit or is broken; the message names the file and the
@@ -141,7 +141,7 @@ fn extract_binary_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Option<Vec
     }
 }
 
-/// Refuses pictures and archives, for which the feature is missing.
+/// Refuses pictures and archives, which need the feature `binary-cards`.
 #[cfg(not(feature = "binary-cards"))]
 fn extract_binary_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Option<Vec<u8>>> {
     if bytes.starts_with(b"\x89PNG") || bytes.starts_with(b"PK") {

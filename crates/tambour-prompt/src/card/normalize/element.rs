@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::super::super::name;
 
-/// Maximum number of different names of unclosed tags; once it is reached, the text after them is not
-/// searched.
+/// Maximum number of different names of unclosed tags. The search for elements stops at the next tag with
+/// another name.
 const MAX_UNCLOSED_NAMES: usize = 64;
 
 /// Maximum number of attributes of an element; a tag with more is text.

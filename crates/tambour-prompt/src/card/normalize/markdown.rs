@@ -102,7 +102,7 @@ struct MarkdownSection {
     title: String,
     /// Content so far: fields, lists under `items`, prose under `text`, and subsections under their titles.
     map: Map<String, Value>,
-    /// Highest number that a key has been tried with, as in `key 2`.
+    /// Highest number tried so far for each key, such as the 2 of `key 2`.
     key_counts: HashMap<String, usize>,
     /// Lines of prose that are not in `map` yet.
     pending: Vec<String>,
@@ -189,8 +189,8 @@ fn close_section(sections: &mut Vec<MarkdownSection>) {
     }
 }
 
-/// Reads the list that begins at line `from` into `items`, and the numbers that it drops into
-/// `dropped_item_numbers`. `level` is the number of lists around it. Returns the index of the line after the
+/// Reads the list that begins at line `from` into `items`, and adds the item numbers it omits to
+/// `dropped_item_numbers`. `level` is the number of enclosing lists. Returns the index of the line after the
 /// list.
 fn read_list(
     lines: &[&str],

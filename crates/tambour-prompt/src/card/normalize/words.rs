@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Character before the number of a macro in a protected text; from the private-use area, which texts
-/// hardly use.
+/// Character before the number of a macro in a protected text: a private-use character, which texts rarely
+/// contain.
 pub(super) const MACRO_OPEN: char = '\u{e000}';
 /// Character after the number of a macro.
 pub(super) const MACRO_CLOSE: char = '\u{e001}';
@@ -82,7 +82,7 @@ impl<'a> ProtectedText<'a> {
 }
 
 /// Returns true if each word of `source` occurs at least as often in the keys and values of `value` and in
-/// `dropped_item_numbers` together, which are the numbers of list items that the conversion has left out.
+/// `dropped_item_numbers` together. The latter are the list item numbers that the conversion has left out.
 pub(super) fn contains_words(value: &Value, dropped_item_numbers: &[usize], source: &str) -> bool {
     let mut word_counts: HashMap<String, isize> = HashMap::new();
     for number in dropped_item_numbers {
