@@ -19,8 +19,8 @@ use tambour::texts::{Language, bilingual};
 
 /// Variables that the dialogue sets for templates.
 const DIALOGUE_VARIABLES: [&str; 2] = ["topic_content", "output_fields"];
-/// Script variables without a default, each with the system variable to write instead, which prints the value
-/// of the script variable or, without one, a default (S-030, S-031).
+/// Script variables without a default, each with the system variable to write instead. The system variable
+/// prints the value of the script variable, or a default if there is no value (S-030, S-031).
 const SYSTEM_ALTERNATIVES: [(&str, &str); 2] = [("咨询师名", "{%who%}"), ("用户名", "{%user%}")];
 
 /// Field names under which a script may have the content of `ai_say`.

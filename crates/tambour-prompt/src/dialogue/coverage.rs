@@ -1,5 +1,5 @@
 //! Coverage of a session by dialogues: the actions, exits and rounds of the session that they have reached,
-//! and those that none has reached.
+//! and those that no dialogue has reached.
 
 use serde::Serialize;
 use serde_json::Value;

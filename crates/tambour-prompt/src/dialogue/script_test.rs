@@ -195,8 +195,7 @@ impl ScriptTest {
     /// Parses a test from YAML or JSON; `name` is used in error messages.
     ///
     /// # Errors
-    /// The text does not have the form of a test, or has no turn, so that nothing could differ. The error has
-    /// the place.
+    /// The text is not a valid test, or has no turn to compare. The error states the place.
     pub fn parse(name: &str, text: &str) -> Result<ScriptTest> {
         let test: ScriptTest = yaml::parse_as(name, text)?;
         if test.turns.is_empty() {

@@ -178,8 +178,8 @@ impl Dialogue {
         &self.history
     }
 
-    /// Returns the number of answered rounds of the running action (S-060), 0 between actions. The round that
-    /// is going on has the next number.
+    /// Returns the number of answered rounds of the running action (S-060), 0 between actions. The current
+    /// round has the next number.
     #[must_use]
     pub fn current_round(&self) -> u32 {
         self.running.as_ref().map_or(0, |running_action| running_action.round)
