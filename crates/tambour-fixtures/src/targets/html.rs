@@ -12,8 +12,8 @@ use crate::random::RandomSource;
 /// 1).
 ///
 /// # Panics
-/// The result depends on the cuts, changes when it is sanitised again, or contains tags that a Markdown reader
-/// passes on although they are not on the allow list; or more text is held back than documented.
+/// The result depends on the cuts, changes when it is sanitised again, or contains tags that a Markdown
+/// reader passes on although they are not on the allow list; or more text is held back than documented.
 pub fn check_html(data: &[u8]) {
     let [seed, input @ ..] = data else { return };
     let text = String::from_utf8_lossy(input);

@@ -35,7 +35,7 @@ pub fn check_state(data: &[u8]) {
             check_single_operations(&before, &operations, &record, &after);
         }
         let stored_record = serde_json::to_string(&record).expect("a record is JSON");
-        let stored_record: AppliedBlock = serde_json::from_str(&stored_record).expect("a stored record reads back");
+        let stored_record: AppliedBlock = serde_json::from_str(&stored_record).expect("a record reads back");
         let mut restored = after.clone();
         stored_record.undo(&mut restored).unwrap_or_else(|error| panic!("{error}: {text}"));
         assert_eq!(restored.to_string(), before.to_string(), "after undo: {text}");

@@ -82,7 +82,8 @@ pub enum ReplyKind {
 }
 
 impl ReplyKind {
-    /// Returns the name of the reply's form: `ai_say`, `ai_ask` or `ai_think`. Recordings are selected by this name.
+    /// Returns the name of the reply's form: `ai_say`, `ai_ask` or `ai_think`. Recordings are
+    /// selected by this name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

@@ -8,8 +8,8 @@ use crate::script::{AnswerForm, AnswerKind, parse_date};
 use tambour::dialect;
 use tambour::texts::{Language, bilingual};
 
-/// Returns the value of an answer in the required type, or `None` if it does not fit. Neither a placeholder nor
-/// a repetition of one of `model_texts`, such as the question, is an answer.
+/// Returns the value of an answer in the required type, or `None` if it does not fit. Neither a placeholder
+/// nor a repetition of one of `model_texts`, such as the question, is an answer.
 pub(super) fn fit_answer(form: &AnswerForm, value: &Value, model_texts: &[&str]) -> Option<Value> {
     let value = unwrap_single(value);
     if let Value::String(text) = value
