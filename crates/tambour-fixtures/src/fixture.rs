@@ -317,7 +317,7 @@ fn nested_lists(alternatives: Vec<Value>) -> Result<Vec<Vec<Value>>, String> {
 /// in transit) or `failed` (the connection broke).
 ///
 /// # Errors
-/// The word is unknown.
+/// `finish` is none of these words.
 pub fn parse_end(finish: &str) -> Result<InputEnd, String> {
     Ok(match finish {
         "stop" => InputEnd::stop(),

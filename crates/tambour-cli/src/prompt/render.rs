@@ -40,7 +40,7 @@ pub(crate) struct RenderCommand {
     /// Tokenizer that counts tokens
     #[arg(long, default_value = Tokenizer::default().name(), value_parser = tokenizer_parser())]
     tokenizer: Tokenizer,
-    /// JSON file with timed effects of world info (sticky, cooldown); created if missing, updated after each turn
+    /// JSON file with timed effects of world info (sticky, cooldown); created if missing, updated by each successful rendering
     #[arg(long, value_name = "FILE")]
     timed: Option<PathBuf>,
     /// Fail on a missing variable
@@ -198,7 +198,7 @@ fn load_skein(path: &Path, printed_warnings: &mut Vec<String>) -> Result<Result<
     Ok(Skein::from_yaml("it", &text).map_err(format_error))
 }
 
-/// Prints parts left out, warnings and requested effects, except the warnings already printed for the files.
+/// Prints parts left out, warnings and effects that templates requested, except the warnings already printed for the files.
 fn print_notices(rendered_prompt: &RenderedPrompt, printed_warnings: &[String]) {
     for dropped_part in &rendered_prompt.dropped_parts {
         if let Ok(dropped_part) = serde_json::to_string(dropped_part) {
@@ -215,7 +215,7 @@ fn print_notices(rendered_prompt: &RenderedPrompt, printed_warnings: &[String]) 
     }
     for effect in &rendered_prompt.outcome.effects {
         if let Ok(effect) = serde_json::to_string(effect) {
-            output::print_error(&format!("requested: {effect}"));
+            output::print_error(&format!("effect requested by a template: {effect}"));
         }
     }
 }

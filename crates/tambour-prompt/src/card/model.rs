@@ -42,12 +42,13 @@ pub struct CharacterCard {
     /// Text inserted among the messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth_prompt: Option<DepthPrompt>,
-    /// Notes for people. A prompt prints them only where a template asks for them; entries may search them.
+    /// Notes for people. A prompt prints them only where a template asks for them; lorebook
+    /// entries may search them.
     pub creator_notes: String,
     /// Notes in other languages, by language.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub creator_notes_multilingual: Map<String, Value>,
-    /// Tags, which prompts do not print. An entry may be limited to characters with certain tags.
+    /// Tags, which prompts do not print. A lorebook entry may be limited to characters with certain tags.
     pub tags: Vec<String>,
     /// Author of the card.
     pub creator: String,

@@ -1,6 +1,6 @@
 //! The engine's filters, tests and functions, each with the cost charged before it runs. The environment
-//! starts empty: a filter, test or function that is not registered here does not exist. Factors in charges
-//! for memory cover buffers that grow by doubling, and copies that minijinja makes.
+//! starts empty: a filter, test or function that is not registered here does not exist. Charges for
+//! memory are multiplied, to allow for buffers that grow by doubling and for copies that minijinja makes.
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, filters, functions, tests};

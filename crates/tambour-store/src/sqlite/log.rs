@@ -139,9 +139,9 @@ impl SqliteStore {
         bytes: usize,
         lease_tail: Option<&Arc<LogTail>>,
     ) -> Result<Vec<Batch>, StoreError> {
-        // Entries may leave memory between the two reads: then neither has found them, and both are repeated.
+        // The tail is looked up first: entries that leave memory later are found in the database. Those that
+        // leave it between a look at the tail and one at its window are in neither; then both are repeated.
         loop {
-            // Looked up before the database is read: entries that leave memory meanwhile are found there.
             let tail = lease_tail.cloned().or_else(|| self.shared.pending.tail(message));
             let includes_invisible = lease_tail.is_some();
             let recent_batch =

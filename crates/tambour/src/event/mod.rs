@@ -108,7 +108,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Failure that the upstream did not cause.
+    /// Failure without a refusal by the upstream.
     #[must_use]
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>, retryable: bool) -> Failure {
         Failure { code: code.into(), message: message.into(), retryable, upstream: None }
@@ -173,8 +173,8 @@ pub struct Metadata {
     /// Reason why the answer was replaced by the fallback, such as `parsing_error`; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fallback_reason: Option<Cow<'static, str>>,
-    /// Reason why a reply whose text was preserved could not be read as requested, such as `plan_missing`
-    ///
+    /// Reason why the reply was not used as requested, although its text was preserved, such as
+    /// `plan_missing`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unused_reason: Option<Cow<'static, str>>,
     /// True if the reply was truncated by a limit, a filter, a failure or an end without a reason (X-014,

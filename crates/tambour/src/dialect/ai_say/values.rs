@@ -135,8 +135,8 @@ impl AiSayReader {
         }
     }
 
-    /// Reports the members of the response `name` that are not the message. Returns true if `response`
-    /// contains the message.
+    /// Reports the members of `value`, the response under the key `name`, that are not the message. Returns true
+    /// if the member `response` contains the message.
     fn report_members(
         &self,
         name: &str,
@@ -165,8 +165,8 @@ impl AiSayReader {
         }
     }
 
-    /// Turns the earlier answer into a draft, which does not act, if a closing mark followed it: another
-    /// answer has arrived.
+    /// Notes that another answer arrives: the earlier one becomes a thought, which does not end the action, if
+    /// a closing mark that was never opened followed it.
     pub(super) fn mark_draft(&mut self) {
         if let Some(answer) = &mut self.answer {
             answer.is_thought |= answer.is_doubtful;

@@ -247,7 +247,8 @@ impl DraftReader {
         true
     }
 
-    /// Returns whether an unfinished token at the very end begins the closing mark of the draft.
+    /// Returns whether an unfinished token at the very end begins the closing mark of the draft, or of the
+    /// `<final>` open in it.
     pub(super) fn is_half_end(&self, carry: &str) -> bool {
         "</think>".starts_with(carry)
             || self.quoted_finals.open_final.is_some() && "</final>".starts_with(carry)

@@ -4,9 +4,9 @@
 //! letter case. An opening tag may have attributes with values, whose names may be in any script. If a word
 //! without a value follows the name, the text is prose and no tag. The tag contains no second `<` or `＜`.
 //!
-//! Its closing bracket may be missing if a line break or the next `<` or `＜` follows the name, the attributes
-//! or the slash, with or without blanks between: always in a closing tag, in an opening one only if nothing
-//! but blanks and tags precedes it on its line. So the name of a tag in a sentence is not read as a tag.
+//! The closing bracket may be missing if a line break or the next `<` or `＜` follows the name, the attributes
+//! or the slash, with or without blanks between. An opening tag may lack it only if, besides, nothing but
+//! blanks and tags precedes the tag on its line. So the name of a tag in a sentence is not read as a tag.
 
 use super::names::{NamePrefix, TagNames, is_name_char, starts_name};
 use super::token::{TagFault, TagFaults};

@@ -184,7 +184,7 @@ fn building_end(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     const ESTATES: &[&str] =
         &["小区", "公寓", "花园", "家园", "新村", "宿舍", "嘉园", "名苑", "家属院", "大院"];
     let end = part_end(text, at, &["号楼", "栋", "幢", "座", "单元"])?;
-    // Room for the longest of the words, and blanks.
+    // Enough characters for the longest of the words and two blanks.
     let from = at.saturating_sub(6);
     let before: String = text.chars()[from..at].iter().collect();
     let is_estate = ESTATES.iter().any(|word| before.trim_end().ends_with(word));
