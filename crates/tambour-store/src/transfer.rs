@@ -6,6 +6,7 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, PgConnection, PgPool, Row, SqlitePool};
 
+use super::postgres::partitions::create_partitions_of;
 use super::{PostgresStore, SqliteStore, StoreError};
 use table::{ColumnKind, TABLES, Table};
 
@@ -15,6 +16,9 @@ mod table;
 const PAGE_ROWS: usize = 1000;
 /// Approximate maximum number of bytes in a page.
 const PAGE_BYTES: usize = 4 << 20;
+
+/// Place of a move that was finished.
+const FINISHED: &str = "finished";
 
 /// Error of a move.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +83,9 @@ pub async fn move_data(
 ) -> Result<u64, MoveError> {
     let (source_pool, target_pool) = (source.move_pool(), target.move_pool());
     claim_target(source_pool, target_pool).await?;
+    let query = "select distinct substr(created, 1, 10) from messages";
+    let days: Vec<String> = sqlx::query_scalar(query).fetch_all(source_pool).await?;
+    create_partitions_of(target_pool, &days).await?;
     let mut rows_moved = 0;
     for table in TABLES {
         let total_rows = count_rows(source_pool, table).await?;
@@ -91,16 +98,19 @@ pub async fn move_data(
         compare_table(source_pool, target_pool, table, total_rows, &mut report).await?;
     }
     advance_numbers(target_pool).await?;
+    let query = sqlx::query("update moves set last_key = $1 where table_name = ''").bind(FINISHED);
+    query.execute(target_pool).await?;
     Ok(rows_moved)
 }
 
 /// Checks that the target is empty, or has what an earlier attempt with the same source has moved.
 async fn claim_target(source: &SqlitePool, target: &PgPool) -> Result<(), MoveError> {
     let source_id: String = sqlx::query_scalar("select id from server limit 1").fetch_one(source).await?;
-    let query = sqlx::query_scalar("select source from moves where table_name = ''");
-    let earlier_source: Option<String> = query.fetch_optional(target).await?;
+    let query = sqlx::query_as("select source, last_key from moves where table_name = ''");
+    let earlier_source: Option<(String, String)> = query.fetch_optional(target).await?;
     match earlier_source {
-        Some(earlier) if earlier == source_id => return Ok(()),
+        // After a move that was finished the target has data of its own.
+        Some((earlier, key)) if earlier == source_id && key != FINISHED => return Ok(()),
         Some(_) => return Err(MoveError::TargetInUse),
         None => {}
     }

@@ -63,6 +63,11 @@ impl Config {
         self.check_range("cluster.connections", cluster.connections, 2, 1000)?;
         self.check_range("cluster.append_connections", cluster.append_connections, 1, 16)?;
         self.check_range("cluster.statement_ms", cluster.statement_ms, 100, 600_000)?;
+        if cluster.address.is_none() && self.listen.ip().is_unspecified() {
+            let reason =
+                "is needed, since `listen` names no address at which the other servers reach this one";
+            return Err(self.field_error("cluster.address", reason));
+        }
         let mut options = PostgresOptions::new(url.to_owned());
         options.password = self.database_password()?;
         options.max_connections = cluster.connections;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -12,7 +12,7 @@ use super::peer_logs::client_builder;
 use crate::base::metrics::Metrics;
 use crate::base::problem::Problem;
 use crate::http::app::{App, AppState};
-use crate::store::StoreError;
+use crate::store::{Cluster, StoreError};
 
 /// Header of a request that was handed on once; it is not handed on again.
 const HANDED_ON: HeaderName = HeaderName::from_static("x-tambour-handed-on");
@@ -42,7 +42,7 @@ pub(super) async fn forward(State(app): State<AppState>, request: Request, next:
         return next.run(request).await;
     }
     let path = request.uri().path().to_owned();
-    match find_remote(&app, &path).await {
+    match find_remote(&app, request.method().clone(), &path).await {
         Ok(Some(address)) => {
             hand_on(&app, &address, request).await.unwrap_or_else(IntoResponse::into_response)
         }
@@ -52,17 +52,35 @@ pub(super) async fn forward(State(app): State<AppState>, request: Request, next:
 }
 
 /// Returns the base URL of the server that runs what a request to `path` is about; `None` if this one can answer.
-async fn find_remote(app: &App, path: &str) -> Result<Option<String>, StoreError> {
+async fn find_remote(app: &App, method: Method, path: &str) -> Result<Option<String>, StoreError> {
     let Some(cluster) = app.store.cluster() else { return Ok(None) };
     let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     match segments[..] {
-        ["api", "v1", "messages", id, "cancel" | "tool_results" | "tool_confirmations"] => {
-            if app.running.get(id).is_some() { Ok(None) } else { cluster.remote_address(id).await }
+        ["api", "v1", "messages", id, "cancel" | "regenerate" | "tool_results" | "tool_confirmations"] => {
+            find_message(app, cluster, id).await
         }
-        ["api", "v1", "dialogues", id, "cancel"] => match cluster.running_message(id).await? {
-            Some(turn) if app.running.get_turn(&turn).is_none() => cluster.remote_address(&turn).await,
-            _ => Ok(None),
-        },
+        ["api", "v1", "messages", id] if method == Method::DELETE => find_message(app, cluster, id).await,
+        ["api", "v1", "conversations", id] if method == Method::DELETE => {
+            match cluster.running_message(id).await? {
+                Some(message) => find_message(app, cluster, &message).await,
+                None => Ok(None),
+            }
+        }
+        ["api", "v1", "dialogues", id] if method == Method::DELETE => find_turn(app, cluster, id).await,
+        ["api", "v1", "dialogues", id, "cancel"] => find_turn(app, cluster, id).await,
+        _ => Ok(None),
+    }
+}
+
+/// Returns the base URL of the server that runs a message; `None` if none does, or this one.
+async fn find_message(app: &App, cluster: &dyn Cluster, id: &str) -> Result<Option<String>, StoreError> {
+    if app.running.get(id).is_some() { Ok(None) } else { cluster.remote_address(id).await }
+}
+
+/// Returns the base URL of the server that runs a turn of a dialogue; `None` if none does, or this one.
+async fn find_turn(app: &App, cluster: &dyn Cluster, dialogue: &str) -> Result<Option<String>, StoreError> {
+    match cluster.running_message(dialogue).await? {
+        Some(turn) if app.running.get_turn(&turn).is_none() => cluster.remote_address(&turn).await,
         _ => Ok(None),
     }
 }

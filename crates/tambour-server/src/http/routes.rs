@@ -137,7 +137,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "200" Json("Record"), [];
     delete "/api/v1/messages/{id}" => record::remove,
         "deleteMessage" "messages" "Delete a message with its log"
-        None, "204" Empty, [];
+        None, "204" Empty, [COMMAND_CODES];
     get "/api/v1/messages/{id}/events" => events::follow,
         "followMessage" "messages" "Follow a message"
         None, "200" Events, [STREAM_CODES, QUERY_CODES, &["malformed_cursor"]] with parameters::cursor;
@@ -152,7 +152,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "202" Json("Cancelled"), [COMMAND_CODES];
     post "/api/v1/messages/{id}/regenerate" => messages::regenerate,
         "regenerateMessage" "messages" "Regenerate a message: another one takes its place"
-        None, "202" Json("Accepted"), [MESSAGE_CODES, SCHEMA_CODES, STATE_CODES, &["overloaded"]], ResponseStorage::Stored;
+        None, "202" Json("Accepted"), [COMMAND_CODES, MESSAGE_CODES, SCHEMA_CODES, STATE_CODES, &["overloaded"]], ResponseStorage::Stored;
     post "/api/v1/messages/{id}/tool_results" => tool_answers::post_results,
         "postToolResults" "messages" "Send results of calls that the client runs"
         Some("ToolResults"), "200" Json("Taken"), [ANSWER_CODES, COMMAND_CODES];
@@ -203,7 +203,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         Some("NewConversation"), "200" Json("Conversation"), [];
     delete "/api/v1/conversations/{id}" => conversations::remove,
         "deleteConversation" "conversations" "Delete a conversation with its messages"
-        None, "204" Empty, [];
+        None, "204" Empty, [COMMAND_CODES];
     get "/api/v1/conversations/{id}/export" => conversations::export,
         "exportConversation" "conversations" "A conversation as JSON Lines"
         None, "200" Text(JSON_LINES), [];
@@ -299,7 +299,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "200" Json("Dialogue"), [];
     delete "/api/v1/dialogues/{id}" => dialogues::remove,
         "deleteDialogue" "dialogues" "Delete a dialogue with its trace"
-        None, "204" Empty, [];
+        None, "204" Empty, [COMMAND_CODES];
     post "/api/v1/dialogues/{id}/input" => dialogues::input,
         "inputDialogue" "dialogues" "Send input of the user, or the answer of the client"
         Some("NewInput"), "200" Json("Turn"), [IDEMPOTENCY_CODES, STREAM_CODES, &["answer_expected", "closing", "model_forbidden", "not_waiting", "rate_limited", "tokens_used_up", "too_many_running", "unknown_upstream"]];

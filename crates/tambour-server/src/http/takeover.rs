@@ -72,7 +72,7 @@ async fn prepare_restart(
 /// Rebuilds the request of a message from its row.
 async fn rebuild_request(app: &Arc<App>, row: &MessageRow) -> Result<StartRequest, Problem> {
     let caller = app.keys.caller_of_owner(&row.owner);
-    let caller = caller.ok_or_else(|| Problem::not_found("the owner has no key any more"))?;
+    let caller = caller.ok_or_else(|| Problem::not_found("the owner has no key, or several"))?;
     let mut new_message = NewMessage::from_stored(row)?;
     new_message.check(app)?;
     let idempotency_key = None;

@@ -21,6 +21,8 @@ pub(crate) struct KeyRegistry {
     keys: RwLock<Vec<ActiveKey>>,
     /// Tokens for event streams, by the hash of their text.
     tokens: Mutex<HashMap<Vec<u8>, StreamToken>>,
+    /// True if requests without a key are admitted while there is none.
+    admits_local_user: bool,
     /// Serializes changes of keys, so that the check before a change still holds when it is made.
     pub(crate) change_lock: tokio::sync::Mutex<()>,
 }
@@ -87,8 +89,15 @@ impl KeyRegistry {
         KeyRegistry {
             keys: RwLock::new(keys),
             tokens: Mutex::default(),
+            admits_local_user: true,
             change_lock: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Admits no request without a key, even if all keys are removed: other machines reach the server.
+    #[must_use]
+    pub(crate) fn without_local_user(self) -> KeyRegistry {
+        KeyRegistry { admits_local_user: false, ..self }
     }
 
     fn read_keys(&self) -> RwLockReadGuard<'_, Vec<ActiveKey>> {
@@ -110,7 +119,7 @@ impl KeyRegistry {
     pub(crate) fn is_admitted(&self, caller: &Caller) -> bool {
         let keys = self.read_keys();
         if keys.is_empty() {
-            caller.key == LOCAL_OWNER
+            self.admits_local_user && caller.key == LOCAL_OWNER
         } else {
             keys.iter().any(|active| active.key.id == caller.key)
         }
@@ -120,7 +129,7 @@ impl KeyRegistry {
     pub(crate) fn can_change(&self, caller: &Caller) -> bool {
         let keys = self.read_keys();
         if keys.is_empty() {
-            caller.key == LOCAL_OWNER
+            self.admits_local_user && caller.key == LOCAL_OWNER
         } else {
             keys.iter().any(|active| active.key.id == caller.key && active.key.is_admin)
         }
@@ -131,7 +140,7 @@ impl KeyRegistry {
     /// nothing.
     pub(crate) fn find_caller(&self, secret: Option<&str>) -> Option<Caller> {
         let keys = self.read_keys();
-        if keys.is_empty() {
+        if keys.is_empty() && self.admits_local_user {
             let (owner, key) = (LOCAL_OWNER.to_owned(), LOCAL_OWNER.to_owned());
             return Some(Caller {
                 owner,
@@ -211,9 +220,11 @@ impl KeyRegistry {
         self.read_keys().iter().find(|active| active.key.id == id).map(ActiveKey::caller)
     }
 
-    /// Returns a caller of an owner, if the owner has a key.
+    /// Returns the caller of an owner who has one key only.
     pub(crate) fn caller_of_owner(&self, owner: &str) -> Option<Caller> {
-        self.read_keys().iter().find(|active| active.key.owner == owner).map(ActiveKey::caller)
+        let keys = self.read_keys();
+        let mut owned = keys.iter().filter(|active| active.key.owner == owner);
+        owned.next().filter(|_| owned.next().is_none()).map(ActiveKey::caller)
     }
 
     /// Creates a short-lived token that allows its bearer to read the events of a message.

@@ -12,6 +12,8 @@ use crate::store::Store;
 
 /// Pause between two attempts to get access that another server has.
 const REMOTE_PAUSE: Duration = Duration::from_millis(50);
+/// Pause before another attempt to give access up while the database does not answer.
+const UNLOCK_PAUSE: Duration = Duration::from_millis(500);
 
 /// Queues of all conversations in which something runs or waits.
 pub(crate) struct ConversationQueues {
@@ -27,26 +29,36 @@ struct LocalQueues {
 
 /// Exclusive access to a conversation or dialogue, until it is dropped.
 pub(crate) struct ConversationGuard {
-    /// Access that the other servers respect; given up before that of this server.
-    _shared: Option<SharedAccess>,
-    _local: OwnedMutexGuard<()>,
+    /// Access on this server. It is given up after that of all servers.
+    local: Option<OwnedMutexGuard<()>>,
+    /// Access that the database knows of, or is about to.
+    shared: Option<SharedAccess>,
 }
 
-/// Access that the database knows of.
+/// Access to a conversation that the other servers respect.
 struct SharedAccess {
     store: Arc<dyn Store>,
     conversation: String,
 }
 
-impl Drop for SharedAccess {
+impl Drop for ConversationGuard {
     fn drop(&mut self) {
-        let (store, conversation) = (self.store.clone(), std::mem::take(&mut self.conversation));
+        let Some(SharedAccess { store, conversation }) = self.shared.take() else { return };
+        let local = self.local.take();
         // Without a runtime the process is about to end, and its access with it.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            let Some(cluster) = store.cluster() else { return };
-            if let Err(error) = cluster.unlock_conversation(&conversation).await {
-                tracing::error!(%error, conversation, "the access to a conversation could not be given up");
+            // Nobody else on this server may have it meanwhile: the row names the server only.
+            let _local = local;
+            while let Some(cluster) = store.cluster()
+                && let Err(error) = cluster.unlock_conversation(&conversation).await
+            {
+                tracing::error!(%error, conversation, "the access to a conversation is not given up; trying again");
+                if store.check_available().is_err() {
+                    // It ends with the lease of this server.
+                    tokio::time::sleep(UNLOCK_PAUSE).await;
+                }
+                tokio::time::sleep(REMOTE_PAUSE).await;
             }
         });
     }
@@ -61,7 +73,7 @@ impl ConversationQueues {
     /// Waits for access to a conversation. The first poll enters the queue of this server.
     pub(crate) async fn enter(&self, conversation: &str) -> ConversationGuard {
         let local = self.local.lock_of(conversation).lock_owned().await;
-        let mut shared = None;
+        let guard = self.guard(conversation, local);
         if let Some(cluster) = self.store.cluster() {
             loop {
                 match cluster.lock_conversation(conversation).await {
@@ -73,26 +85,29 @@ impl ConversationQueues {
                 }
                 tokio::time::sleep(REMOTE_PAUSE).await;
             }
-            shared = Some(self.shared_access(conversation));
         }
-        ConversationGuard { _shared: shared, _local: local }
+        guard
     }
 
     /// Returns access to a conversation if nobody has it.
     pub(crate) async fn try_enter(&self, conversation: &str) -> Option<ConversationGuard> {
         let local = self.local.lock_of(conversation).try_lock_owned().ok()?;
-        let mut shared = None;
-        if let Some(cluster) = self.store.cluster() {
-            if !matches!(cluster.lock_conversation(conversation).await, Ok(true)) {
-                return None;
-            }
-            shared = Some(self.shared_access(conversation));
-        }
-        Some(ConversationGuard { _shared: shared, _local: local })
+        let guard = self.guard(conversation, local);
+        let has_access = match self.store.cluster() {
+            Some(cluster) => matches!(cluster.lock_conversation(conversation).await, Ok(true)),
+            None => true,
+        };
+        has_access.then_some(guard)
     }
 
-    fn shared_access(&self, conversation: &str) -> SharedAccess {
-        SharedAccess { store: self.store.clone(), conversation: conversation.to_owned() }
+    /// Makes the guard, before the database is asked: an answer that nobody waits for any more may have given
+    /// access.
+    fn guard(&self, conversation: &str, local: OwnedMutexGuard<()>) -> ConversationGuard {
+        let shared = self
+            .store
+            .cluster()
+            .map(|_| SharedAccess { store: self.store.clone(), conversation: conversation.to_owned() });
+        ConversationGuard { local: Some(local), shared }
     }
 }
 

@@ -122,9 +122,11 @@ impl Server {
         if keys.is_empty() && !listen.ip().is_loopback() {
             return Err(StartError::Unprotected(listen));
         }
-        if keys.is_empty() && store.cluster().is_some() {
-            return Err(StartError::UnprotectedCluster);
-        }
+        let keys = match store.cluster() {
+            Some(_) if keys.is_empty() => return Err(StartError::UnprotectedCluster),
+            Some(_) => keys.without_local_user(),
+            None => keys,
+        };
         if configured_key.is_some() && store.keys().await?.is_empty() {
             // Without a stored key, the configured key is the first key of this server: it takes over the data
             // of the local user (stored by requests without a key), if there is any.

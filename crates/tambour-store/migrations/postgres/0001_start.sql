@@ -106,6 +106,7 @@ create table entries (
     primary key (message_id, first, day)
 ) partition by range (day);
 create table entries_other partition of entries default;
+create index entries_other_day on entries_other (day);
 
 create table records (
     message_id text collate "C" primary key,

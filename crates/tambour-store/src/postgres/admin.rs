@@ -84,6 +84,8 @@ impl Admin for PostgresStore {
 
     async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
         let mut transaction = self.pool().begin().await?;
+        // An owner may have millions of rows.
+        sqlx::query("set local statement_timeout = 0").execute(&mut *transaction).await?;
         // Rows whose name, id or idempotency key the new owner already uses stay with the old one.
         for statement in [
             "update messages set owner = $2 where owner = $1",

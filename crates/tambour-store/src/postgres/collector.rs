@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::PgPool;
+use sqlx::PgConnection;
 use tokio::sync::Notify;
 
 use super::StoreState;
@@ -115,15 +115,7 @@ async fn write_group(shared: &StoreState, group: Vec<TakenAppend>) {
     let mut may_be_stored = false;
     let stored = loop {
         fail::point("append.before");
-        let result = async {
-            let mut stored = store_entries(&shared.append_pool, &group).await?;
-            // An earlier attempt without an answer may have stored what this one was refused.
-            if may_be_stored && stored.len() < group.len() {
-                stored.extend(find_stored(&shared.append_pool, &group).await?);
-            }
-            Ok::<_, sqlx::Error>(stored)
-        };
-        match result.await {
+        match attempt(shared, &group, may_be_stored).await {
             Ok(stored) => break stored,
             Err(error) => {
                 tracing::error!(%error, runs = group.len(), "entries could not be stored; trying again");
@@ -142,6 +134,31 @@ async fn write_group(shared: &StoreState, group: Vec<TakenAppend>) {
     fail::point("append.after");
     for append in group {
         settle(shared, &append, stored.contains(&append.run.tail.message));
+    }
+}
+
+/// Stores a group of appends, or finds that it is stored. Gives up when the lease of this server is over, and
+/// then also the connection: the database may be silent.
+async fn attempt(
+    shared: &StoreState,
+    group: &[TakenAppend],
+    may_be_stored: bool,
+) -> sqlx::Result<HashSet<String>> {
+    let mut connection = shared.append_pool.acquire().await?;
+    let work = async {
+        let mut stored = store_entries(&mut connection, group).await?;
+        // An earlier attempt without an answer may have stored what this one was refused.
+        if may_be_stored && stored.len() < group.len() {
+            stored.extend(find_stored(&mut connection, group).await?);
+        }
+        Ok(stored)
+    };
+    match tokio::time::timeout(shared.server_lease.valid_time(), work).await {
+        Ok(result) => result,
+        Err(_) => {
+            drop(connection.detach());
+            Err(sqlx::Error::PoolTimedOut)
+        }
     }
 }
 
@@ -165,7 +182,10 @@ fn settle(shared: &StoreState, append: &TakenAppend, is_stored: bool) {
 }
 
 /// Stores entries of runs whose epoch and next number are as expected. Returns the ids of these messages.
-async fn store_entries(pool: &PgPool, group: &[TakenAppend]) -> sqlx::Result<HashSet<String>> {
+async fn store_entries(
+    connection: &mut PgConnection,
+    group: &[TakenAppend],
+) -> sqlx::Result<HashSet<String>> {
     let query = sqlx::query_scalar::<_, String>(
         "with input as (select * from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) \
          as input (id, epoch, first, last, body)), \
@@ -176,12 +196,12 @@ async fn store_entries(pool: &PgPool, group: &[TakenAppend]) -> sqlx::Result<Has
          select id, first, last, epoch, day, body from moved returning message_id",
     );
     let stored = query.bind(messages(group)).bind(epochs(group)).bind(firsts(group));
-    let stored = stored.bind(lasts(group)).bind(bodies(group)).fetch_all(pool).await?;
+    let stored = stored.bind(lasts(group)).bind(bodies(group)).fetch_all(&mut *connection).await?;
     Ok(stored.into_iter().collect())
 }
 
 /// Returns the ids of the messages whose entries are stored with the same epoch and bytes.
-async fn find_stored(pool: &PgPool, group: &[TakenAppend]) -> sqlx::Result<HashSet<String>> {
+async fn find_stored(connection: &mut PgConnection, group: &[TakenAppend]) -> sqlx::Result<HashSet<String>> {
     let query = sqlx::query_scalar::<_, String>(
         "select entries.message_id from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) \
          as input (id, epoch, first, last, body) join entries on entries.message_id = input.id \
@@ -189,7 +209,7 @@ async fn find_stored(pool: &PgPool, group: &[TakenAppend]) -> sqlx::Result<HashS
          and entries.body = input.body",
     );
     let found = query.bind(messages(group)).bind(epochs(group)).bind(firsts(group));
-    let found = found.bind(lasts(group)).bind(bodies(group)).fetch_all(pool).await?;
+    let found = found.bind(lasts(group)).bind(bodies(group)).fetch_all(&mut *connection).await?;
     Ok(found.into_iter().collect())
 }
 

@@ -8,7 +8,7 @@ use super::PostgresStore;
 use super::partitions;
 use super::responses::delete_responses_mentioning;
 use super::runs::has_runs;
-use super::states::forget_messages;
+use super::states::{forget_messages, lock_state};
 use crate::fail;
 use crate::{Deletion, Retention, StoreError};
 
@@ -79,9 +79,14 @@ impl Deletion for PostgresStore {
     }
 
     async fn sweep(&self, _stop: &CancellationToken) -> Result<bool, StoreError> {
-        partitions::create_partitions(self.pool()).await?;
-        partitions::drop_partitions(self.pool()).await?;
         partitions::delete_stale_rows(self.pool()).await?;
+        let change = async {
+            partitions::create_partitions(self.pool()).await?;
+            partitions::drop_partitions(self.pool()).await
+        };
+        if let Err(error) = change.await {
+            tracing::warn!(%error, "the parts of the logs are changed later: something uses them");
+        }
         Ok(true)
     }
 }
@@ -93,6 +98,7 @@ impl PostgresStore {
         let messages: Vec<String> = query.fetch_all(self.pool()).await?;
         self.delete_messages(&messages).await?;
         let mut transaction = self.pool().begin().await?;
+        lock_state(&mut transaction, id).await?;
         for statement in [
             "delete from conversations where id = $1",
             "delete from states where conversation_id = $1",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::{Connection, PgConnection};
 
 use super::StoreState;
 use super::admin::add_usage;
@@ -38,17 +38,13 @@ impl EndWriter<'_> {
         let mut pause = Duration::from_millis(20);
         let mut may_be_stored = false;
         loop {
-            let result = async {
-                if self.store(end, &row).await? {
-                    return Ok(true);
-                }
-                // An earlier attempt without an answer may have stored it.
-                Ok(may_be_stored && self.is_stored(&self.shared.pool).await?)
-            };
-            let result: sqlx::Result<bool> = result.await;
-            match result {
+            match self.attempt(end, &row, may_be_stored).await {
                 Ok(true) => return (WriteOutcome::Stored, row),
                 Ok(false) => return (WriteOutcome::Fenced, row),
+                Err(error) if is_permanent(&error) => {
+                    tracing::error!(%error, message_id = row.id, "an end cannot be stored");
+                    return (WriteOutcome::Unknown, row);
+                }
                 Err(error) => {
                     tracing::error!(%error, message_id = row.id, "an end could not be stored; trying again");
                     may_be_stored = true;
@@ -65,11 +61,36 @@ impl EndWriter<'_> {
         }
     }
 
+    /// Writes the end, or finds that it is written. Gives up when the lease of this server is over, and then
+    /// also the connection: the database may be silent.
+    async fn attempt(&self, end: &RunEnd, row: &MessageRow, may_be_stored: bool) -> sqlx::Result<bool> {
+        let mut connection = self.shared.pool.acquire().await?;
+        let work = async {
+            if self.store(&mut connection, end, row).await? {
+                return Ok(true);
+            }
+            // An earlier attempt without an answer may have stored it.
+            Ok(may_be_stored && self.is_stored(&mut connection).await?)
+        };
+        match tokio::time::timeout(self.shared.server_lease.valid_time(), work).await {
+            Ok(result) => result,
+            Err(_) => {
+                drop(connection.detach());
+                Err(sqlx::Error::PoolTimedOut)
+            }
+        }
+    }
+
     /// Writes the end in one transaction. Returns `false`, with nothing written, if another lease has been
     /// given out.
-    async fn store(&self, end: &RunEnd, row: &MessageRow) -> sqlx::Result<bool> {
+    async fn store(
+        &self,
+        connection: &mut PgConnection,
+        end: &RunEnd,
+        row: &MessageRow,
+    ) -> sqlx::Result<bool> {
         fail::point("record.before");
-        let mut transaction = self.shared.pool.begin().await?;
+        let mut transaction = connection.begin().await?;
         let query = sqlx::query_scalar(
             "delete from runs where id = $1 and epoch = $2 and next = $3 returning cast(day as text)",
         );
@@ -93,13 +114,20 @@ impl EndWriter<'_> {
     }
 
     /// Returns `true` if the end is stored, and was written by this lease.
-    async fn is_stored(&self, pool: &PgPool) -> sqlx::Result<bool> {
+    async fn is_stored(&self, connection: &mut PgConnection) -> sqlx::Result<bool> {
         let query = sqlx::query_scalar(
             "select exists (select 1 from messages join records on message_id = id \
              where id = $1 and epoch = $2 and status <> 'running')",
         );
-        query.bind(&self.row.id).bind(self.epoch).fetch_one(pool).await
+        query.bind(&self.row.id).bind(self.epoch).fetch_one(connection).await
     }
+}
+
+/// Returns `true` for errors that come again however often the statement is tried: wrong values, broken
+/// constraints and statements.
+fn is_permanent(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.is_some_and(|code| ["22", "23", "42"].iter().any(|class| code.starts_with(class)))
 }
 
 /// Writes the outcome of a message: its record, status, state updates, usage and figures. If the record

@@ -146,7 +146,9 @@ impl Lease for PostgresLease {
         }
         // The end follows everything appended.
         tokio::select! {
+            biased;
             () = self.run.wait_idle() => {}
+            () = self.run.tail.wait_ended() => return WriteOutcome::Fenced,
             () = self.store.shared.abort_waits.cancelled() => return WriteOutcome::Down,
         }
         if !self.may_write() {

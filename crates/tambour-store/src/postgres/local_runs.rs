@@ -120,6 +120,11 @@ impl LocalRuns {
         self.lock().get(message).cloned()
     }
 
+    /// Returns the ids of the messages whose lease this server holds.
+    pub(super) fn messages(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
     pub(super) fn insert(&self, run: &Arc<LocalRun>) {
         self.lock().insert(run.tail.message.clone(), run.clone());
     }

@@ -37,11 +37,13 @@ impl Log for PostgresStore {
         let query = sqlx::query_as(
             "select messages.*, null::bigint as size, null::text as turn, null::text as summary, \
              null::text as details from messages join runs on runs.id = messages.id \
-             where runs.server is null or runs.server = $1 \
-             or not exists (select 1 from servers where servers.id = runs.server and lease_until > now()) \
+             where not (runs.id = any($2)) and (runs.server is null or runs.server = $1 \
+             or not exists (select 1 from servers where servers.id = runs.server and lease_until > now())) \
              order by messages.number limit 1000",
         );
-        let mut rows: Vec<MessageRow> = query.bind(&self.identity.server).fetch_all(self.pool()).await?;
+        let query = query.bind(&self.identity.server).bind(self.shared.local_runs.messages());
+        let mut rows: Vec<MessageRow> = query.fetch_all(self.pool()).await?;
+        // A run may have begun since.
         rows.retain(|row| self.shared.local_runs.find(&row.id).is_none());
         Ok(rows)
     }
@@ -169,10 +171,12 @@ impl LogFollower {
             let holder = self.store.holder(&self.message).await?;
             let batches = self.store.read_stored(&self.message, self.last_number, self.bytes).await?;
             self.batches.extend(batches);
-            if self.batches.is_empty() && self.reader.is_none() {
+            if self.batches.is_empty() {
                 if holder != RunHolder::Server {
                     return Ok(None);
                 }
+                // What memory has dropped is in the database, unless it was deleted.
+                self.reader = None;
                 self.wait_more().await?;
             }
         }

@@ -23,7 +23,7 @@ mod local_runs;
 mod log;
 mod messages;
 mod migrations;
-mod partitions;
+pub(crate) mod partitions;
 mod responses;
 mod runs;
 mod server_lease;
@@ -119,9 +119,8 @@ impl PostgresStore {
     /// The URL is invalid, the database cannot be reached, or a later version of the server has changed its
     /// schema.
     pub async fn open(options: &PostgresOptions) -> Result<PostgresStore, StoreError> {
+        PostgresStore::migrate(options).await?;
         let pool = open_pool(options, options.max_connections).await?;
-        migrations::run_migrations(&pool).await?;
-        partitions::create_partitions(&pool).await?;
         let append_pool = open_pool(options, options.append_connections.max(1) + 1).await?;
         let identity = Arc::new(ServerIdentity { server: ids::new_id("srv"), epoch: 1 });
         let server_lease = ServerLease::acquire(&pool, identity.server.clone(), options.lease).await?;
@@ -151,10 +150,14 @@ impl PostgresStore {
     /// The URL is invalid, the database cannot be reached, or a later version of the server has changed its
     /// schema.
     pub async fn migrate(options: &PostgresOptions) -> Result<(), StoreError> {
-        let max_connections = 1;
-        let pool = open_pool(options, max_connections).await?;
+        let max_connections = 2;
+        // A migration of a large table takes as long as it takes.
+        let options = PostgresOptions { statement_timeout: Duration::ZERO, ..options.clone() };
+        let pool = open_pool(&options, max_connections).await?;
         migrations::run_migrations(&pool).await?;
-        partitions::create_partitions(&pool).await?;
+        if let Err(error) = partitions::create_partitions(&pool).await {
+            tracing::warn!(%error, "the parts of the logs for the next days are not made; the sweep tries again");
+        }
         pool.close().await;
         Ok(())
     }

@@ -16,11 +16,29 @@ const PARTITION_PREFIX: &str = "entries_day_";
 pub(super) async fn create_partitions(pool: &PgPool) -> Result<(), StoreError> {
     let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut transaction = pool.begin().await?;
-    lock(&mut transaction, "partitions").await?;
+    begin_change(&mut transaction).await?;
     for day in (0..DAYS_AHEAD).filter_map(|days| today.checked_add(days.days()).ok()) {
         create_partition(&mut transaction, day).await?;
     }
     Ok(transaction.commit().await?)
+}
+
+/// Creates the partitions of these days, such as `2026-01-31`; others are ignored.
+pub(crate) async fn create_partitions_of(pool: &PgPool, days: &[String]) -> Result<(), StoreError> {
+    for day in days.iter().filter_map(|day| day.parse::<Date>().ok()) {
+        let mut transaction = pool.begin().await?;
+        begin_change(&mut transaction).await?;
+        create_partition(&mut transaction, day).await?;
+        transaction.commit().await?;
+    }
+    Ok(())
+}
+
+/// Begins a change of the partitions: one server at a time makes it, and gives up at once if others use the
+/// logs, for example a backup. All appends would wait behind it.
+async fn begin_change(connection: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query("set local lock_timeout = '500ms'").execute(&mut *connection).await?;
+    lock(connection, "partitions").await
 }
 
 /// Creates the partition of a day, unless it exists or the default partition has logs of that day.
@@ -43,7 +61,7 @@ async fn create_partition(connection: &mut PgConnection, day: Date) -> sqlx::Res
 pub(super) async fn drop_partitions(pool: &PgPool) -> Result<(), StoreError> {
     let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut transaction = pool.begin().await?;
-    lock(&mut transaction, "partitions").await?;
+    begin_change(&mut transaction).await?;
     let query = sqlx::query_scalar("select substr(min(created), 1, 10) from messages");
     let oldest: Option<String> = query.fetch_one(&mut *transaction).await?;
     let oldest = oldest.and_then(|day| day.parse::<Date>().ok()).unwrap_or(today).min(today);

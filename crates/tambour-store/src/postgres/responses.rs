@@ -33,7 +33,7 @@ impl Drop for ClaimGuard {
 }
 
 impl PostgresStore {
-    /// Claims a request until the guard is dropped, for a minute at most if this server dies. `None` if another
+    /// Claims a request until the guard is dropped, for ten minutes at most. `None` if another
     /// caller has claimed it.
     pub(super) async fn claim_guarded(
         &self,
@@ -44,7 +44,7 @@ impl PostgresStore {
         let guard = ClaimGuard { store: self.clone(), claim: Some((request_key.clone(), holder.clone())) };
         let query = sqlx::query(
             "insert into request_claims (owner, route, word, holder, server, lease_until) \
-             values ($1, $2, $3, $4, $5, now() + interval '1 minute') \
+             values ($1, $2, $3, $4, $5, now() + interval '10 minutes') \
              on conflict (owner, route, word) do update set holder = excluded.holder, \
              server = excluded.server, lease_until = excluded.lease_until \
              where request_claims.lease_until < now() or request_claims.holder = any($6) or not exists \

@@ -42,6 +42,11 @@ impl ServerLease {
         self.duration / 5
     }
 
+    /// Returns the time for which a renewed lease is valid by the clock of this server.
+    pub(super) fn valid_time(&self) -> Duration {
+        self.duration * 3 / 5
+    }
+
     /// Returns the time since the last successful renewal was sent.
     pub(super) fn age(&self) -> Duration {
         self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
@@ -50,7 +55,7 @@ impl ServerLease {
     /// Returns `true` until the lease may have been lost: after three fifths of it without a renewal, by its
     /// own clock, this server stops showing and acting.
     pub(super) fn is_valid(&self) -> bool {
-        self.age() < self.duration * 3 / 5
+        self.age() < self.valid_time()
     }
 
     /// Tells the other servers the base URL of this one.
@@ -68,7 +73,16 @@ impl ServerLease {
         );
         let address = self.address.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let query = query.bind(&self.server).bind(address).bind(ids::now());
-        query.bind(self.duration.as_secs_f64()).execute(pool).await?;
+        let query = query.bind(self.duration.as_secs_f64());
+        let mut connection = pool.acquire().await?;
+        match tokio::time::timeout(self.valid_time() / 2, query.execute(&mut *connection)).await {
+            Ok(result) => result.map(|_| ())?,
+            Err(_) => {
+                // The database may be silent: the connection is given up.
+                drop(connection.detach());
+                return Err(StoreError::Timeout);
+            }
+        }
         *self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner) = sent_at;
         Ok(())
     }
@@ -95,14 +109,8 @@ pub(super) async fn keep_lease(shared: Arc<StoreState>) {
         if !lease.is_valid() {
             shared.local_runs.fence_all();
         }
-        let renewal = async {
-            match tokio::time::timeout(lease.renew_interval(), lease.renew(&shared.append_pool)).await {
-                Ok(result) => result,
-                Err(_) => Err(StoreError::Timeout),
-            }
-        };
         let result = tokio::select! {
-            result = renewal => result,
+            result = lease.renew(&shared.append_pool) => result,
             () = shared.closed.cancelled() => return,
         };
         match result {

@@ -127,7 +127,7 @@ impl States for PostgresStore {
 }
 
 /// Serialises changes of a state.
-async fn lock_state(connection: &mut PgConnection, conversation: &str) -> sqlx::Result<()> {
+pub(super) async fn lock_state(connection: &mut PgConnection, conversation: &str) -> sqlx::Result<()> {
     lock(connection, &format!("state:{conversation}")).await
 }
 
