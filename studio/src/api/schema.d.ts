@@ -5214,7 +5214,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `owner_unreachable`: the server that runs the message does not answer; another one will take it over
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5222,7 +5225,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "owner_unreachable";
                         /** @constant */
                         status?: 503;
                     };
@@ -7077,7 +7080,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `owner_unreachable`: the server that runs the message does not answer; another one will take it over
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7085,7 +7091,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "owner_unreachable";
                         /** @constant */
                         status?: 503;
                     };
@@ -10482,7 +10488,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `owner_unreachable`: the server that runs the message does not answer; another one will take it over
+             */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10490,7 +10499,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable";
+                        code?: "store_unavailable" | "owner_unreachable";
                         /** @constant */
                         status?: 503;
                     };
@@ -11010,6 +11019,7 @@ export interface operations {
              * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
              *     `overloaded`: other requests are using the memory that this one needs
              *     `closing`: the server is stopping
+             *     `owner_unreachable`: the server that runs the message does not answer; another one will take it over
              *     `tool_unavailable`: the MCP server of a tool cannot be reached, and has not been connected before
              */
             503: {
@@ -11019,7 +11029,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "store_unavailable" | "overloaded" | "closing" | "tool_unavailable";
+                        code?: "store_unavailable" | "overloaded" | "closing" | "owner_unreachable" | "tool_unavailable";
                         /** @constant */
                         status?: 503;
                     };
