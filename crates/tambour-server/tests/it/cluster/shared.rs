@@ -90,6 +90,34 @@ async fn a_message_is_cancelled_through_another_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_runs_on_another_server_is_deleted_at_once_and_its_readers_go() {
+    let mock = MockServer::start(vec![vec![delta_step("one "), Step::WaitDisconnect]]).await;
+    let (_, members) = start_members(2, &mock).await;
+    let mut own = members[0].server.open_stream(&request()).await;
+    let id = stream_message_id(&own.read_until("final_delta").await);
+    let mut remote = members[1].server.follow(&id, &[]).await;
+    remote.read_until("final_delta").await;
+    let answer = members[1].server.call("delete", &format!("/api/v1/messages/{id}"), None).await;
+    assert_eq!(answer.status, 204, "{}", answer.text);
+    // Its model is not asked any longer.
+    mock.wait_until(|calls| calls.abandoned == 1).await;
+    for stream in [&mut own, &mut remote] {
+        with_timeout(async { while stream.next_event_or_cut().await.is_some() {} }).await;
+    }
+    for member in &members {
+        assert_eq!(member.server.get(&format!("/api/v1/messages/{id}")).await.status, 404);
+    }
+    // The same for a conversation.
+    let mut own = members[0].server.open_stream(&request()).await;
+    let id = stream_message_id(&own.read_until("final_delta").await);
+    let record = members[1].server.get(&format!("/api/v1/messages/{id}")).await.json;
+    let path = format!("/api/v1/conversations/{}", record["conversation_id"].as_str().unwrap());
+    assert_eq!(members[1].server.call("delete", &path, None).await.status, 204);
+    mock.wait_until(|calls| calls.abandoned == 2).await;
+    assert_eq!(members[0].server.get(&path).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_settings_and_tokens_hold_on_all_servers() {
     let mock = MockServer::start(vec![reply_script("hello", 5)]).await;
     let (_, mut members) = start_members(2, &mock).await;
@@ -235,4 +263,17 @@ async fn a_database_is_not_shared_without_a_key() {
     config.database = Some(postgres().await.new_database().await);
     let refusal = tambour_server::Server::start(config).await.err().expect("it is refused");
     assert!(refusal.to_string().contains("TAMBOUR_API_KEY"), "{refusal}");
+}
+
+#[tokio::test]
+async fn a_server_that_the_others_could_not_reach_does_not_start() {
+    let mock = MockServer::start(vec![reply_script("hello", 5)]).await;
+    let folder = crate::server::Folder::new();
+    let mut config = crate::server::test_config(&folder);
+    config.add_upstream(&mock.url(), None).unwrap();
+    config.database = Some(postgres().await.new_database().await);
+    config.api_key = Some(KEY.to_owned());
+    config.listen = std::net::SocketAddr::from(([0, 0, 0, 0], 0));
+    let refusal = tambour_server::Server::start(config).await.err().expect("it is refused");
+    assert!(refusal.to_string().contains("`cluster.address` is needed"), "{refusal}");
 }
