@@ -38,7 +38,7 @@ pub trait PeerReader: Send + Sync {
     async fn follow(&self, address: &str, message: &str, after: u64) -> Option<BoxStream<'static, Batch>>;
 }
 
-/// What servers that share a database decide together. Times are compared by the clock of the database.
+/// Decisions that servers which share a database make together. Times are compared by the clock of the database.
 #[async_trait]
 pub trait Cluster: Send + Sync {
     /// Tells the other servers the base URL at which they reach this one.

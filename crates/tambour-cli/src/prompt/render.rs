@@ -198,7 +198,8 @@ fn load_skein(path: &Path, printed_warnings: &mut Vec<String>) -> Result<Result<
     Ok(Skein::from_yaml("it", &text).map_err(format_error))
 }
 
-/// Prints parts left out, warnings and effects that templates requested, except the warnings already printed for the files.
+/// Prints parts left out, warnings and effects that templates requested, except the warnings already printed
+/// for the files.
 fn print_notices(rendered_prompt: &RenderedPrompt, printed_warnings: &[String]) {
     for dropped_part in &rendered_prompt.dropped_parts {
         if let Ok(dropped_part) = serde_json::to_string(dropped_part) {

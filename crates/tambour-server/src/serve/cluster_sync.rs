@@ -1,4 +1,4 @@
-//! What the other servers that share the database change: keys, settings and the usage of keys are seen within
+//! Changes by the other servers that share the database: keys, settings and the usage of keys are seen within
 //! two seconds, and the runs of a server that is gone are taken over.
 
 use std::sync::Arc;

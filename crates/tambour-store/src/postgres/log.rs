@@ -175,7 +175,7 @@ impl LogFollower {
                 if holder != RunHolder::Server {
                     return Ok(None);
                 }
-                // What memory has dropped is in the database, unless it was deleted.
+                // Entries that memory has dropped are in the database, unless they were deleted.
                 self.reader = None;
                 self.wait_more().await?;
             }

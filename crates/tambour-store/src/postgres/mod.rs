@@ -3,9 +3,9 @@
 //! Rows and logs are in the database only. A server holds the `servers` row that it renews; each run names
 //! the server that holds its lease, and an epoch. `collector` groups the appends of all runs: one statement
 //! checks their epochs and stores their entries, and only then readers see them. `lease` and `end` write
-//! logs, `runs` begins and claims runs, `log` reads and follows them, `deletion` removes them, `partitions` has
-//! the parts of the logs by day, `cluster` the rows by which servers coordinate, `migrations` updates the schema, and the other modules store the
-//! rows that they are named after.
+//! logs, `runs` begins and claims runs, `log` reads and follows them, `deletion` removes them, `partitions`
+//! has the parts of the logs by day, `cluster` the rows by which servers coordinate, `migrations` updates the
+//! schema, and the other modules store the rows that they are named after.
 
 mod admin;
 mod cluster;

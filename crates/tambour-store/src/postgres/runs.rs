@@ -107,7 +107,7 @@ impl PostgresStore {
         let outcome = insert_message(&mut transaction, new, &self.identity().server).await?;
         let InsertOutcome::Inserted(_) = outcome else { return Ok(outcome) };
         if let Err(error) = transaction.commit().await {
-            // Whether it was committed is unknown.
+            // It may have been committed.
             let query = sqlx::query_scalar("select number from messages where id = $1").bind(&new.row.id);
             let number: Option<i64> = query.fetch_optional(self.pool()).await?;
             return number.map(InsertOutcome::Inserted).ok_or_else(|| error.into());
@@ -119,7 +119,7 @@ impl PostgresStore {
     pub(super) async fn claim_run(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
         if let Some(run) = self.shared.local_runs.find(message) {
             run.tail.fence();
-            // What the former holder has appended comes before the new lease.
+            // The appends of the former holder come before the new lease.
             run.wait_idle().await;
         }
         let query = sqlx::query_as(

@@ -68,7 +68,8 @@ impl ServerLease {
     async fn renew(&self, pool: &PgPool) -> Result<(), StoreError> {
         let sent_at = Instant::now();
         let query = sqlx::query(
-            "insert into servers (id, address, started, lease_until) values ($1, $2, $3, now() + $4 * interval '1 second') \
+            "insert into servers (id, address, started, lease_until) \
+             values ($1, $2, $3, now() + $4 * interval '1 second') \
              on conflict (id) do update set lease_until = excluded.lease_until, address = excluded.address",
         );
         let address = self.address.lock().unwrap_or_else(PoisonError::into_inner).clone();

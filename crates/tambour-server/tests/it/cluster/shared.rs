@@ -1,4 +1,4 @@
-//! What one server decides holds on all.
+//! Decisions of one server that hold on all.
 
 use std::time::Duration;
 

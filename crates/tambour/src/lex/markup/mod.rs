@@ -2,7 +2,8 @@
 //! such as `<<ParsingError>>`; on request also reasoning marks without angle brackets, such as `[THINK]`.
 //!
 //! `<` starts a tag only if `/` or an ASCII letter follows directly and `>` closes valid tag syntax (T-028);
-//! a `<` that begins no tag, comment or literal mark is text. A tag contains no second `<`, so no byte of a tag is read twice.
+//! a `<` that begins no tag, comment or literal mark is text. A tag contains no second `<`, so no byte of a tag
+//! is read twice.
 //!
 //! This is the strict syntax. [`TolerantLexer`] also accepts misspelled tags of known names (F-205).
 
