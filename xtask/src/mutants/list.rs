@@ -69,9 +69,12 @@ impl Breakage {
         [&self.name, &self.file, &self.list].iter().any(|text| text.contains(word))
     }
 
-    /// Package of the file, whose tests must fail.
+    /// Package whose tests must fail: that of the file, or the server's for packages that it tests.
     pub(super) fn package(&self) -> &str {
-        self.file.split('/').nth(1).unwrap_or_default()
+        match self.file.split('/').nth(1).unwrap_or_default() {
+            "tambour-store" | "tambour-upstream" if !self.unit => "tambour-server",
+            package => package,
+        }
     }
 
     /// Returns the text of the file below `root` with the breakage applied; the file is not changed.

@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use tambour_server::store::{Admin as _, PostgresOptions, PostgresStore, States as _};
+use tambour_server::store::{
+    Admin as _, Log as _, LogState, PostgresOptions, PostgresStore, States as _, Store as _, WriteOutcome,
+};
 
-use super::{Backend, SuiteStore};
+use super::{
+    Backend, ENTRIES, SuiteStore, batch, begin_run, insert_conversation, new_run, read_log, run_end,
+};
 use crate::postgres::cluster;
 
 /// A store in a database of its own.
@@ -42,4 +46,33 @@ impl Backend for PostgresBackend {
         let usage = self.store.usage(None, ("2026-01-01", "2026-01-01"), None, 10).await.unwrap();
         usage.iter().map(|usage| usage.requests).sum()
     }
+}
+
+/// A server that does not know yet that another one has taken its run over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_database_refuses_entries_of_a_lease_that_was_taken_over() {
+    let url = cluster().await.new_database().await;
+    let first = PostgresStore::open(&PostgresOptions::new(url.clone())).await.unwrap();
+    let second = PostgresStore::open(&PostgresOptions::new(url.clone())).await.unwrap();
+    insert_conversation(&first).await;
+    let mut old_lease = begin_run(&first, new_run("msg")).await;
+    old_lease.append(batch(1)).await.into_result().unwrap();
+    assert_eq!(old_lease.wait_settled().await, WriteOutcome::Stored);
+    assert!(second.claim("msg").await.unwrap().is_none(), "its server lives");
+    // By the clock of the database the first server is gone; by its own it is not.
+    let pool = sqlx::PgPool::connect(&url).await.unwrap();
+    let query = sqlx::query("update servers set lease_until = now() - interval '1 second' where id = $1");
+    query.bind(&first.identity().server).execute(&pool).await.unwrap();
+    let mut lease = second.claim("msg").await.unwrap().unwrap();
+    assert!(lease.epoch() > old_lease.epoch());
+    assert_eq!(lease.next_number(), ENTRIES + 1);
+    let _ = old_lease.append(batch(ENTRIES + 1)).await;
+    assert_eq!(old_lease.wait_settled().await, WriteOutcome::Fenced);
+    assert_eq!(old_lease.finish(run_end(old_lease.next_number(), 1, 0)).await, WriteOutcome::Fenced);
+    lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
+    assert_eq!(lease.finish(run_end(2 * ENTRIES + 1, 1, 0)).await, WriteOutcome::Stored);
+    for store in [&first, &second] {
+        assert_eq!(read_log(store, "msg").await, (2 * ENTRIES + 1, LogState::Ended));
+    }
+    assert_eq!(first.cluster().unwrap().status().fenced_runs, 1);
 }
