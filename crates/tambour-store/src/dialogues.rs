@@ -79,6 +79,36 @@ pub(crate) fn input_prefix(dialogue: &str) -> String {
     format!("POST dialogues/{dialogue}/input ")
 }
 
+impl RecordChange {
+    /// Returns the statement that writes the record of a call or turn, and the record; `None` for figures. Its
+    /// parameters are the id of the dialogue and the record. A dialogue that was deleted gets no record.
+    pub(crate) fn record_statement(&self) -> Option<(&'static str, &str)> {
+        match self {
+            RecordChange::New(record) => Some((
+                "insert into rounds (dialogue_id, record) select $1, $2 \
+                 where exists (select 1 from dialogues where id = $1)",
+                record,
+            )),
+            RecordChange::Over(record) => Some((
+                "update rounds set record = $2 \
+                 where number = (select max(number) from rounds where dialogue_id = $1)",
+                record,
+            )),
+            RecordChange::Turn(record) => Some((
+                "insert into dialogue_turns (dialogue_id, record) select $1, $2 \
+                 where exists (select 1 from dialogues where id = $1)",
+                record,
+            )),
+            RecordChange::TurnOver(record) => Some((
+                "update dialogue_turns set record = $2 \
+                 where number = (select max(number) from dialogue_turns where dialogue_id = $1)",
+                record,
+            )),
+            RecordChange::Figures(_) => None,
+        }
+    }
+}
+
 /// Storage of dialogues.
 #[async_trait]
 pub trait Dialogues: Send + Sync {

@@ -1,11 +1,12 @@
 //! Rows as both databases return them.
 
+use futures_util::{Stream, TryStreamExt};
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
 use super::{
-    ConversationRow, DialogueRow, Document, DocumentVersion, FirstTextTimes, ImportRow, KeyRow,
+    Batch, ConversationRow, DialogueRow, Document, DocumentVersion, FirstTextTimes, ImportRow, KeyRow,
     MessageOutcome, MessageRow, ReplyCounts, RunKind, StateUpdateRow, StepFigures, StoredResponse, ToolRow,
     TurnHistory, UsageRow,
 };
@@ -46,6 +47,22 @@ where
     T::Error: std::error::Error + Send + Sync + 'static,
 {
     T::try_from(number).map_err(|error| sqlx::Error::Decode(error.into()))
+}
+
+/// Reads rows of a log, their first and last number and body, until they have about `bytes` bytes.
+pub(crate) async fn read_entries(
+    mut rows: impl Stream<Item = sqlx::Result<(i64, i64, Vec<u8>)>> + Unpin,
+    bytes: usize,
+) -> sqlx::Result<Vec<Batch>> {
+    let (mut batches, mut bytes_read) = (Vec::new(), 0);
+    while let Some((first, last, body)) = rows.try_next().await? {
+        bytes_read += body.len();
+        batches.push(Batch::from_stored(first.cast_unsigned(), last.cast_unsigned(), body));
+        if bytes_read >= bytes {
+            break;
+        }
+    }
+    Ok(batches)
 }
 
 map_rows! {

@@ -15,32 +15,38 @@ use crate::store::{Lease, MessageRow, RunKind, StoreError};
 /// Epoch of the lease of the server that takes over first. A message is asked again once.
 const FIRST_TAKEOVER: i64 = 2;
 
-/// Takes over all abandoned messages and turns. Returns their number.
+/// Takes over all abandoned messages and turns. Returns their number. One that cannot be taken over does not
+/// keep the others waiting: it is tried again at the next look.
 ///
 /// # Errors
-/// The store failed, or an end could not be written.
+/// The abandoned messages cannot be listed.
 pub(crate) async fn take_over_abandoned(app: &Arc<App>) -> Result<usize, StoreError> {
     let mut count = 0;
     for row in app.store.list_abandoned().await? {
-        // Another server may have been faster.
-        let Some(lease) = app.store.claim(&row.id).await? else { continue };
-        count += 1;
-        match prepare_restart(app, &*lease).await? {
-            Some((start_request, opens_conversation)) => {
-                // A refusal drops the lease: the message is abandoned again, and ended at the next look.
-                let restart = message_start::restart_message(app, start_request, lease, opens_conversation);
-                if let Err(refusal) = restart {
-                    tracing::warn!(
-                        message_id = row.id,
-                        code = refusal.code(),
-                        "a message is not asked again"
-                    );
-                }
+        match take_over(app, &row.id).await {
+            Ok(was_taken) => count += usize::from(was_taken),
+            Err(error) => {
+                tracing::warn!(%error, message_id = row.id, "a message was not taken over; trying again");
             }
-            None => record::close_interrupted(&*app.store, lease, &app.reading_defaults()).await?,
         }
     }
     Ok(count)
+}
+
+/// Takes over a message or turn. Returns `false` if another server was faster.
+async fn take_over(app: &Arc<App>, id: &str) -> Result<bool, StoreError> {
+    let Some(lease) = app.store.claim(id).await? else { return Ok(false) };
+    match prepare_restart(app, &*lease).await? {
+        Some((start_request, opens_conversation)) => {
+            // A refusal drops the lease: the message is abandoned again, and ended at the next look.
+            let restart = message_start::restart_message(app, start_request, lease, opens_conversation);
+            if let Err(refusal) = restart {
+                tracing::warn!(message_id = id, code = refusal.code(), "a message is not asked again");
+            }
+        }
+        None => record::close_interrupted(&*app.store, lease, &app.reading_defaults()).await?,
+    }
+    Ok(true)
 }
 
 /// Returns the request to ask the model again, and whether the message opens its conversation; `None` if the

@@ -33,7 +33,7 @@ pub(crate) async fn run(app: Arc<App>) {
                 Metrics::add(&app.metrics.takeovers, count);
                 tracing::warn!(count, "messages of a server that is gone were taken over");
             }
-            Err(error) => tracing::warn!(%error, "abandoned messages could not be closed; trying again"),
+            Err(error) => tracing::warn!(%error, "abandoned messages could not be listed; trying again"),
         }
         tokio::select! {
             () = tokio::time::sleep(INTERVAL) => {}

@@ -139,10 +139,13 @@ impl Server {
         let listen_error = |error| StartError::Listen(listen, error);
         let listener = TcpListener::bind(listen).await.map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
-        let interrupted =
-            record::recover(&*store, &ReadingDefaults::new(&config.limits, &config.tools, &settings)).await?;
-        if interrupted > 0 {
-            tracing::warn!(interrupted, "interrupted messages have been closed");
+        if store.cluster().is_none() {
+            // Servers that share a database look for abandoned messages all the time (`cluster_sync`).
+            let defaults = ReadingDefaults::new(&config.limits, &config.tools, &settings);
+            let interrupted = record::recover(&*store, &defaults).await?;
+            if interrupted > 0 {
+                tracing::warn!(interrupted, "interrupted messages have been closed");
+            }
         }
         let own_address = config.cluster.address.clone().unwrap_or_else(|| format!("http://{address}"));
         let configured_secret = config.cluster_secret()?;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::PostgresStore;
+use crate::rows::read_entries;
 use crate::tail::{LogTail, TailReader};
 use crate::{AcquireOutcome, Batch, Cluster, Lease, Log, LogState, MessageRow, NewRun, StoreError};
 
@@ -246,7 +246,7 @@ impl PostgresStore {
     /// Reads batches from the database.
     async fn read_stored(&self, message: &str, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError> {
         let Ok(after) = i64::try_from(after) else { return Ok(Vec::new()) };
-        let mut rows = sqlx::query_as::<_, (i64, i64, Vec<u8>)>(
+        let rows = sqlx::query_as(
             "select first, last, body from entries where message_id = $1 and last > $2 \
              and day = (select cast(substr(created, 1, 10) as date) from messages where id = $1) \
              order by first limit $3",
@@ -255,14 +255,6 @@ impl PostgresStore {
         .bind(after)
         .bind(ROWS_PER_QUERY)
         .fetch(self.pool());
-        let (mut batches, mut bytes_read) = (Vec::new(), 0);
-        while let Some((first, last, body)) = rows.try_next().await? {
-            bytes_read += body.len();
-            batches.push(Batch::from_stored(first.cast_unsigned(), last.cast_unsigned(), body));
-            if bytes_read >= bytes {
-                break;
-            }
-        }
-        Ok(batches)
+        Ok(read_entries(rows, bytes).await?)
     }
 }

@@ -232,34 +232,13 @@ async fn write_records(
     id: &str,
     records: &[RecordChange],
 ) -> sqlx::Result<()> {
-    for record in records {
-        let (statement, record) = match record {
-            RecordChange::New(record) => (
-                "insert into rounds (dialogue_id, record) select ?1, ?2 \
-                 where exists (select 1 from dialogues where id = ?1)",
-                record,
-            ),
-            RecordChange::Over(record) => (
-                "update rounds set record = ?2 \
-                 where number = (select max(number) from rounds where dialogue_id = ?1)",
-                record,
-            ),
-            RecordChange::Turn(record) => (
-                "insert into dialogue_turns (dialogue_id, record) select ?1, ?2 \
-                 where exists (select 1 from dialogues where id = ?1)",
-                record,
-            ),
-            RecordChange::TurnOver(record) => (
-                "update dialogue_turns set record = ?2 \
-                 where number = (select max(number) from dialogue_turns where dialogue_id = ?1)",
-                record,
-            ),
-            RecordChange::Figures(figures) => {
-                add_figures(connection, figures).await?;
-                continue;
-            }
-        };
-        sqlx::query(statement).bind(id).bind(record).execute(&mut *connection).await?;
+    for change in records {
+        if let RecordChange::Figures(figures) = change {
+            add_figures(connection, figures).await?;
+        }
+        if let Some((statement, record)) = change.record_statement() {
+            sqlx::query(statement).bind(id).bind(record).execute(&mut *connection).await?;
+        }
     }
     Ok(())
 }
