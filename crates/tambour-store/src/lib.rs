@@ -100,6 +100,9 @@ pub enum StoreError {
     /// one.
     #[error("the database does not answer, and other servers may have taken over")]
     LeaseLost,
+    /// This server no longer has exclusive access to the conversation or dialogue that was to be changed.
+    #[error("another server may have changed the conversation meanwhile")]
+    AccessLost,
     /// A later version of the server has changed the schema of the database. Nothing was changed.
     #[error("a later version of the server has migrated the database (to {0}); start that version again")]
     LaterSchema(i64),

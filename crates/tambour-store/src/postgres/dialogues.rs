@@ -84,7 +84,7 @@ impl Dialogues for PostgresStore {
         claim: Option<&InputClaim>,
         records: &[RecordChange],
     ) -> Result<(), StoreError> {
-        let mut transaction = self.pool().begin().await?;
+        let mut transaction = self.begin_exclusive(&row.id).await?;
         update_row(&mut transaction, &row.id, (&row.state, &row.status, &row.changed)).await?;
         write_records(&mut transaction, &row.id, records).await?;
         // An earlier input without a response is superseded by this one.
@@ -103,7 +103,7 @@ impl Dialogues for PostgresStore {
     }
 
     async fn step_dialogue(&self, row: &DialogueRow, records: &[RecordChange]) -> Result<(), StoreError> {
-        let mut transaction = self.pool().begin().await?;
+        let mut transaction = self.begin_exclusive(&row.id).await?;
         update_row(&mut transaction, &row.id, (&row.state, &row.status, &row.changed)).await?;
         write_records(&mut transaction, &row.id, records).await?;
         fail::point("dialogue.step");

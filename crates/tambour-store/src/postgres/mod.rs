@@ -166,6 +166,27 @@ impl PostgresStore {
         &self.shared.pool
     }
 
+    /// Begins a transaction that changes a conversation or dialogue to which this server has exclusive access,
+    /// and keeps the access until the transaction ends.
+    ///
+    /// # Errors
+    /// [`StoreError::AccessLost`] if another server has taken the access since: this one stood still for longer
+    /// than its lease.
+    async fn begin_exclusive(
+        &self,
+        conversation: &str,
+    ) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, StoreError> {
+        let mut transaction = self.pool().begin().await?;
+        let query = sqlx::query(
+            "select 1 from conversation_locks where conversation_id = $1 and server = $2 for share",
+        );
+        let query = query.bind(conversation).bind(&self.identity.server);
+        match query.fetch_optional(&mut *transaction).await? {
+            Some(_) => Ok(transaction),
+            None => Err(StoreError::AccessLost),
+        }
+    }
+
     /// Returns the pool, for a move of all data.
     pub(crate) fn move_pool(&self) -> &PgPool {
         self.pool()

@@ -56,7 +56,9 @@ impl States for PostgresStore {
              where exists (select 1 from conversations where id = $1) \
              on conflict (conversation_id) do update set schema = excluded.schema",
         );
-        let result = query.bind(conversation).bind(schema).execute(self.pool()).await?;
+        let mut transaction = self.begin_exclusive(conversation).await?;
+        let result = query.bind(conversation).bind(schema).execute(&mut *transaction).await?;
+        transaction.commit().await?;
         Ok(result.rows_affected() > 0)
     }
 
@@ -67,7 +69,7 @@ impl States for PostgresStore {
         update: &StoredUpdate,
         (created, state): (&str, &str),
     ) -> Result<bool, StoreError> {
-        let mut transaction = self.pool().begin().await?;
+        let mut transaction = self.begin_exclusive(conversation).await?;
         lock_state(&mut transaction, conversation).await?;
         let query = sqlx::query(
             "insert into states (conversation_id, present, upto) select $1, $2, $3 \
@@ -113,7 +115,7 @@ impl States for PostgresStore {
         conversation: &str,
         point: StatePoint<'_>,
     ) -> Result<StateRollback, StoreError> {
-        let mut transaction = self.pool().begin().await?;
+        let mut transaction = self.begin_exclusive(conversation).await?;
         lock_state(&mut transaction, conversation).await?;
         let mut updates = read_updates(&mut transaction, conversation).await?;
         let Some(count) = updates.count_to(point) else { return Ok(StateRollback::Unknown) };

@@ -3,8 +3,10 @@
 use super::*;
 
 pub(super) const DIALOGUE: &str = "dlg";
+/// Fork of the dialogue.
+pub(super) const FORK: &str = "fork";
 
-async fn insert_dialogue(store: &dyn SuiteStore) {
+pub(super) async fn insert_dialogue(store: &dyn SuiteStore) {
     let row = DialogueRow {
         id: DIALOGUE.to_owned(),
         owner: "owner".to_owned(),
@@ -294,7 +296,7 @@ pub(super) async fn a_fork_has_what_stands_before_its_turn<B: Backend>() {
     }
     let numbers: Vec<i64> =
         store.dialogue_turns(DIALOGUE, 0, 10).await.unwrap().into_iter().map(|(number, _)| number).collect();
-    let fork = DialogueRow { id: "fork".to_owned(), state: "before".to_owned(), ..row.clone() };
+    let fork = DialogueRow { id: FORK.to_owned(), state: "before".to_owned(), ..row.clone() };
     store.fork_dialogue(&fork, DIALOGUE, numbers[2]).await.unwrap();
     // The fork continues on its own.
     store.step_dialogue(&fork, &[RecordChange::New(record(4, "own"))]).await.unwrap();
@@ -302,12 +304,12 @@ pub(super) async fn a_fork_has_what_stands_before_its_turn<B: Backend>() {
     let backend = backend.crash().await;
     let store = backend.store();
     let texts = |rows: Vec<(i64, String)>| rows.into_iter().map(|(_, record)| record).collect::<Vec<_>>();
-    let turns = texts(store.dialogue_turns("fork", 0, 10).await.unwrap());
+    let turns = texts(store.dialogue_turns(FORK, 0, 10).await.unwrap());
     assert_eq!(turns, [record(1, "input"), record(2, "input")]);
-    let calls = texts(store.call_records("fork", 0, 10).await.unwrap());
+    let calls = texts(store.call_records(FORK, 0, 10).await.unwrap());
     let shared = [(1, "first"), (1, "second"), (2, "first"), (2, "second"), (4, "own")];
     assert_eq!(calls, shared.map(|(turn, text)| record(turn, text)));
-    assert_eq!(store.dialogue("fork").await.unwrap().unwrap().state, "before");
+    assert_eq!(store.dialogue(FORK).await.unwrap().unwrap().state, "before");
     // The old branch stays.
     assert_eq!(store.dialogue_turns(DIALOGUE, 0, 10).await.unwrap().len(), 3);
     assert_eq!(store.call_records(DIALOGUE, 0, 10).await.unwrap().len(), 6);

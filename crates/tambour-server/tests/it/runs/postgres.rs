@@ -5,11 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 use tambour_server::store::{
-    Admin as _, Log as _, LogState, PostgresOptions, PostgresStore, States as _, Store as _, WriteOutcome,
+    Admin as _, Cluster as _, DialogueRow, Dialogues as _, Log as _, LogState, PostgresOptions,
+    PostgresStore, StatePoint, States as _, Store as _, StoreError, StoredUpdate, WriteOutcome,
 };
 
+use super::dialogues::{DIALOGUE, FORK, insert_dialogue};
 use super::{
-    Backend, ENTRIES, SuiteStore, batch, begin_run, insert_conversation, new_run, read_log, run_end,
+    Backend, ENTRIES, SuiteStore, batch, begin_run, insert_conversation, message_row, new_run, read_log,
+    run_end,
 };
 use crate::postgres::cluster;
 
@@ -23,7 +26,7 @@ pub(super) struct PostgresBackend {
 impl Backend for PostgresBackend {
     async fn open() -> PostgresBackend {
         let url = cluster().await.new_database().await;
-        let store = PostgresStore::open(&PostgresOptions::new(url.clone())).await.unwrap();
+        let store = open_with_access(&url).await;
         PostgresBackend { url, store }
     }
 
@@ -34,7 +37,7 @@ impl Backend for PostgresBackend {
     async fn crash(self) -> PostgresBackend {
         self.store.crash().await.unwrap();
         // The next server finds what the dead one has left.
-        let store = PostgresStore::open(&PostgresOptions::new(self.url.clone())).await.unwrap();
+        let store = open_with_access(&self.url).await;
         PostgresBackend { url: self.url, store }
     }
 
@@ -46,6 +49,15 @@ impl Backend for PostgresBackend {
         let usage = self.store.usage(None, ("2026-01-01", "2026-01-01"), None, 10).await.unwrap();
         usage.iter().map(|usage| usage.requests).sum()
     }
+}
+
+/// Opens a store that may change the dialogues of the suite.
+async fn open_with_access(url: &str) -> PostgresStore {
+    let store = PostgresStore::open(&PostgresOptions::new(url.to_owned())).await.unwrap();
+    for id in [DIALOGUE, FORK] {
+        assert!(store.lock_conversation(id).await.unwrap());
+    }
+    store
 }
 
 /// A server that does not know yet that another one has taken its run over.
@@ -75,4 +87,47 @@ async fn the_database_refuses_entries_of_a_lease_that_was_taken_over() {
         assert_eq!(read_log(store, "msg").await, (2 * ENTRIES + 1, LogState::Ended));
     }
     assert_eq!(first.cluster().unwrap().status().fenced_runs, 1);
+}
+
+/// A server that stood still for longer than its lease, and goes on with what it had begun.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_database_refuses_changes_of_a_server_that_has_lost_its_access() {
+    let url = cluster().await.new_database().await;
+    let first = PostgresStore::open(&PostgresOptions::new(url.clone())).await.unwrap();
+    let second = PostgresStore::open(&PostgresOptions::new(url.clone())).await.unwrap();
+    insert_conversation(&first).await;
+    insert_dialogue(&first).await;
+    let conversation = message_row("msg").conversation_id;
+    let update = |position| StoredUpdate { position, applied: "[]".to_owned() };
+    let row = first.dialogue(DIALOGUE).await.unwrap().unwrap();
+    assert!(first.lock_conversation(&conversation).await.unwrap());
+    assert!(!second.lock_conversation(&conversation).await.unwrap(), "its server lives");
+    assert!(first.add_state_update(&conversation, "upd_1", &update(1), ("", "{}")).await.unwrap());
+    let pool = sqlx::PgPool::connect(&url).await.unwrap();
+    let query = sqlx::query("update servers set lease_until = now() - interval '1 second' where id = $1");
+    query.bind(&first.identity().server).execute(&pool).await.unwrap();
+    for id in [&*conversation, DIALOGUE] {
+        assert!(second.lock_conversation(id).await.unwrap());
+    }
+    // The same holds once the other server has given the access up.
+    for is_given_up in [false, true] {
+        if is_given_up {
+            for id in [&*conversation, DIALOGUE] {
+                second.unlock_conversation(id).await.unwrap();
+            }
+        }
+        let results = [
+            first.add_state_update(&conversation, "upd_2", &update(2), ("", "{}")).await.map(|_| ()),
+            first.roll_state_back(&conversation, StatePoint::Start).await.map(|_| ()),
+            first.put_state_schema(&conversation, Some("{}")).await.map(|_| ()),
+            first.step_dialogue(&DialogueRow { state: "1".to_owned(), ..row.clone() }, &[]).await,
+            first.take_input(&DialogueRow { state: "2".to_owned(), ..row.clone() }, None, &[]).await,
+        ];
+        for (at, result) in results.into_iter().enumerate() {
+            assert!(matches!(result, Err(StoreError::AccessLost)), "change {at}, {is_given_up}: {result:?}");
+        }
+    }
+    let state = second.state(&conversation).await.unwrap().unwrap();
+    assert_eq!((state.next_position, state.schema), (2, None));
+    assert_eq!(second.dialogue(DIALOGUE).await.unwrap().unwrap().state, row.state);
 }
