@@ -9126,7 +9126,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `request_under_way`: a request with this `Idempotency-Key` is under way */
+            /**
+             * @description `request_under_way`: a request with this `Idempotency-Key` is under way
+             *     `secret_not_stored`: a request with this `Idempotency-Key` succeeded on another server, which alone has the response with its secret; `ids` names what it created
+             */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9134,7 +9137,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "request_under_way";
+                        code?: "request_under_way" | "secret_not_stored";
                         /** @constant */
                         status?: 409;
                     };

@@ -34,8 +34,12 @@ const MAX_IN_MEMORY: usize = 1000;
 pub(super) enum ResponseStorage {
     /// In the database, which survives a restart.
     Stored,
-    /// In memory only and for this time, since the response contains a secret.
+    /// In memory only and for this time, since the response contains a secret. Other servers of a cluster
+    /// refuse a repeated request.
     Secret(Duration),
+    /// In memory only and for this time, since the response contains a token. Other servers of a cluster make
+    /// another token for a repeated request.
+    Token(Duration),
 }
 
 /// Storage of responses whose secret stays valid: in memory, for as long as the database keeps other
@@ -43,7 +47,7 @@ pub(super) enum ResponseStorage {
 pub(super) const SECRET_RESPONSE: ResponseStorage =
     ResponseStorage::Secret(Duration::from_secs(RETENTION_HOURS.unsigned_abs() * 3600));
 /// Storage of responses with a token of an event stream: in memory, for as long as the token is valid.
-pub(super) const TOKEN_RESPONSE: ResponseStorage = ResponseStorage::Secret(TOKEN_LIFETIME);
+pub(super) const TOKEN_RESPONSE: ResponseStorage = ResponseStorage::Token(TOKEN_LIFETIME);
 
 /// Responses kept in memory only.
 #[derive(Default)]
@@ -89,7 +93,10 @@ pub(super) async fn claim(
 ) -> Result<Result<RequestHold, StoredResponse>, Problem> {
     match app.store.claim_request(&key, &repeat_since()).await? {
         RequestClaim::Claimed => {}
-        RequestClaim::Responded(response) => return Ok(Err(response)),
+        RequestClaim::Responded(response) => {
+            // What is stored of a response with a secret is a refusal for the other servers.
+            return Ok(Err(app.memory_responses.find(&key).unwrap_or(response)));
+        }
         RequestClaim::InProgress => return Err(in_progress_problem()),
     }
     // The store does not know responses that are kept in memory only. If there is one, it is returned, and
@@ -156,7 +163,16 @@ async fn store_response(
     response: StoredResponse,
 ) {
     let lifetime = match storage {
-        ResponseStorage::Secret(lifetime) => lifetime,
+        ResponseStorage::Token(lifetime) => lifetime,
+        ResponseStorage::Secret(lifetime) => {
+            if app.store.cluster().is_some() {
+                let refusal = secret_refusal(&response).await;
+                if let Err(error) = app.store.store_response(&request_key, &refusal, &ids::now()).await {
+                    tracing::warn!(%error, "other servers do not know of a request with an `Idempotency-Key`");
+                }
+            }
+            lifetime
+        }
         ResponseStorage::Stored => match app.store.store_response(&request_key, &response, &ids::now()).await
         {
             Ok(()) => return,
@@ -170,12 +186,24 @@ async fn store_response(
     app.memory_responses.insert(request_key, response, lifetime);
 }
 
+/// Returns the response to a repetition of the request on other servers, which do not know the secret.
+async fn secret_refusal(response: &StoredResponse) -> StoredResponse {
+    let detail = "the request succeeded on another server, which alone has the response with its secret; \
+                  if you did not get it, delete what was created and send the request with another key";
+    let problem = Problem::conflict("secret_not_stored", detail).with("ids", response.named_ids.clone());
+    let problem = problem.into_response();
+    let status = problem.status().as_u16();
+    let body = to_bytes(problem.into_body(), usize::MAX).await.unwrap_or_default().to_vec();
+    StoredResponse { status, body, location: None, ..response.clone() }
+}
+
 /// Builds the response to a repeated request.
 fn to_response(stored: StoredResponse) -> Response {
     let status = StatusCode::from_u16(stored.status).unwrap_or(StatusCode::OK);
     let mut response = (status, stored.body).into_response();
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let content_type = if status.is_success() { "application/json" } else { "application/problem+json" };
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     if let Some(location) = stored.location.and_then(|location| HeaderValue::from_str(&location).ok()) {
         headers.insert(header::LOCATION, location);
     }

@@ -55,6 +55,12 @@ pub(super) const PROBLEM_CODES: &[(&str, u16, &str)] = &[
     ("slow_body", 408, "the body did not arrive in time"),
     ("request_under_way", 409, "a request with this `Idempotency-Key` is under way"),
     (
+        "secret_not_stored",
+        409,
+        "a request with this `Idempotency-Key` succeeded on another server, which alone has the response with \
+         its secret; `ids` names what it created",
+    ),
+    (
         "conversation_busy",
         409,
         "another message of the conversation is running, and this request does not wait for its end",

@@ -35,7 +35,7 @@ pub(super) fn list_parameters(operation: &ApiOperation) -> Vec<Value> {
     }
     if operation.stored_response.is_some() || operation.handles_idempotency() {
         let period = match operation.stored_response {
-            Some(ResponseStorage::Secret(lifetime)) => {
+            Some(ResponseStorage::Secret(lifetime) | ResponseStorage::Token(lifetime)) => {
                 format!("for {} s, as long as the server runs", lifetime.as_secs())
             }
             _ => "for a day".to_owned(),

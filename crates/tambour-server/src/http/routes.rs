@@ -362,7 +362,7 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
         None, "200" Json("Keys"), [ADMIN_CODES, LISTING_CODES] with parameters::page;
     post "/api/v1/keys" => keys::create,
         "createKey" "keys" "Make a key; its secret is only in this response"
-        Some("NewKey"), "201" Json("Key"), [ADMIN_CODES, &["first_key_admin", "unknown_alias"]], idempotency::SECRET_RESPONSE;
+        Some("NewKey"), "201" Json("Key"), [ADMIN_CODES, &["first_key_admin", "secret_not_stored", "unknown_alias"]], idempotency::SECRET_RESPONSE;
     patch "/api/v1/keys/{id}" => keys::change,
         "changeKey" "keys" "Change name and limits of a key"
         Some("KeyChange"), "200" Json("Key"), [ADMIN_CODES, &["damaged", "unknown_alias"]];

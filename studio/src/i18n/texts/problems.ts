@@ -36,6 +36,10 @@ export const problems = defineTexts({
   server_full: { zh: "服务器已满，请稍后再试", en: "The server is full, try again later" },
   closing: { zh: "服务器正在关闭", en: "The server is shutting down" },
   owner_unreachable: { zh: "运行此消息的服务器没有响应，请稍后再试", en: "The server that runs the message does not answer, try again in a moment" },
+  secret_not_stored: {
+    zh: "密钥已在另一台服务器上创建，无法再次显示。请删除它，然后重新创建",
+    en: "Another server has created the key and cannot show it here. Delete it, and create another one",
+  },
   rate_limited: { zh: "请求太频繁，请稍后再试", en: "Too many requests, try again later" },
   tokens_used_up: { zh: "此密钥的词元额度已用完", en: "The key has used up its tokens" },
   conversation_busy: { zh: "聊天正忙，请稍后再试", en: "The conversation is busy, try again later" },

@@ -126,6 +126,20 @@ async fn keys_settings_and_tokens_hold_on_all_servers() {
         (key.json["key"].as_str().unwrap().to_owned(), key.json["id"].as_str().unwrap().to_owned());
     members[1].server.set_key(Some(&secret));
     wait_for_status(&members[1].server, "/api/v1/conversations", 200).await;
+    // A request that is repeated on another server makes no second key.
+    members[1].server.set_key(Some(KEY));
+    let headers = [("idempotency-key", "one key")];
+    let new_key = json!({"name": "once"}).to_string();
+    let created = members[0].server.call_with("post", "/api/v1/keys", Some(&new_key), &headers).await;
+    assert_eq!(created.status, 201);
+    let repeated = members[0].server.call_with("post", "/api/v1/keys", Some(&new_key), &headers).await;
+    assert_eq!((repeated.status, &repeated.json), (201, &created.json));
+    let refused = members[1].server.call_with("post", "/api/v1/keys", Some(&new_key), &headers).await;
+    assert_eq!((refused.status, refused.problem_code()), (409, "secret_not_stored"));
+    assert_eq!(refused.json["ids"], json!([created.json["id"]]));
+    let other_key = json!({"name": "other"}).to_string();
+    let other = members[1].server.call_with("post", "/api/v1/keys", Some(&other_key), &headers).await;
+    assert_eq!(other.problem_code(), "idempotency_key_reused");
     // A token that one server has given holds on the other.
     members[1].server.set_key(Some(KEY));
     let id = members[0].server.post("/api/v1/messages", &request()).await.json["message_id"].clone();
