@@ -1,4 +1,4 @@
-//! Calls of the model: the prompt, rendered anew in every round (S-042), with the data it was made from.
+//! Calls of the model: the prompt, rendered anew in every round (S-042), with its settings and its template.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
@@ -117,7 +117,8 @@ impl ModelCall {
 /// Builds the call that an action needs now.
 ///
 /// # Errors
-/// The action lacks a required field, or its template does not exist (S-022).
+/// The action lacks a required field, its template does not exist or cannot be loaded (S-022), or the client
+/// carries it out.
 pub(super) fn build_call(
     dialogue: &Dialogue,
     action: &ScriptAction,

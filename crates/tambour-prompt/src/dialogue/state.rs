@@ -32,8 +32,8 @@ pub struct Dialogue {
     pub(super) turn: PartialTurn,
 }
 
-/// Position in a session, by indexes. It may be past the last action of a step; the next action is searched
-/// from there.
+/// Position in a session, by indexes. It may be past the last action of a step; the search for the next
+/// action begins there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ActionIndex {
     pub(super) phase: usize,

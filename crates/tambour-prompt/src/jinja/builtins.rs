@@ -1,5 +1,5 @@
-//! The engine's filters, tests and functions, each with the cost charged before it runs. The environment
-//! starts empty: a filter, test or function that is not registered here does not exist. Charges for
+//! The engine's filters, tests and functions, with charges for all but the cheapest. The environment
+//! starts empty: of minijinja's filters, tests and functions, only those registered here exist. Charges for
 //! memory are multiplied, to allow for buffers that grow by doubling and for copies that minijinja makes.
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
@@ -90,7 +90,7 @@ fn engine_filters() -> Vec<(&'static str, Value, FilterCost)> {
     ]
 }
 
-/// Registers tests of minijinja that cost nothing, since they look only at the kind of a value.
+/// Registers tests of minijinja that cost nothing, since they do not go through the contents of a value.
 macro_rules! simple_tests {
     ($env:expr, $($name:literal => $function:path),* $(,)?) => {
         $($env.add_test($name, $function);)*
@@ -100,7 +100,7 @@ macro_rules! simple_tests {
 /// Filters of minijinja that are implemented in this file.
 const REPLACED_FILTERS: &[&str] = &["length", "count", "items", "sum"];
 
-/// Names of minijinja's filters that templates may use.
+/// Returns the names of minijinja's filters that templates may use.
 pub(super) fn filter_names() -> Vec<&'static str> {
     engine_filters().iter().map(|(name, ..)| *name).chain(REPLACED_FILTERS.iter().copied()).collect()
 }
@@ -154,7 +154,7 @@ pub(super) const TESTS: &[&str] = &[
 /// Names of minijinja's functions that templates may use.
 pub(super) const FUNCTIONS: &[&str] = &["range", "dict", "namespace"];
 
-/// Registers the filters, tests and functions, each charged before it runs.
+/// Registers the filters, tests and functions; all but the cheapest charge for their work.
 pub(super) fn register(env: &mut Environment<'_>) {
     for (name, builtin, cost) in engine_filters() {
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
@@ -347,8 +347,7 @@ fn attribute_cost(args: &[Value]) -> (u64, u64) {
     (1 + memchr::memchr_iter(b',', longest.as_bytes()).count() as u64, longest.len() as u64)
 }
 
-/// Returns the argument at a position. If it is missing or `none`, returns the argument with the name
-/// instead.
+/// Returns the argument at a position; if it is missing or `none`, the keyword argument `name`.
 fn find_argument(args: &[Value], position: usize, name: &str) -> Option<Value> {
     let positional = args.get(position).filter(|value| !value.is_kwargs()).cloned();
     let keyword_argument = || {
@@ -358,13 +357,13 @@ fn find_argument(args: &[Value], position: usize, name: &str) -> Option<Value> {
     positional.filter(|value| !value.is_none()).or_else(keyword_argument)
 }
 
-/// Returns an argument that is a text; empty if it is not.
+/// Returns the argument at a position if it is a text, otherwise an empty text.
 fn text_argument(args: &[Value], at: usize) -> &str {
     args.get(at).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Charges for `trim`, which compares each character with those to remove. Fewer than eight of these cost
-/// nothing extra.
+/// Charges for `trim`, which compares each character with those to remove. Fewer than eight bytes of these
+/// cost nothing extra.
 fn charge_trim(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let (text, chars) = (text_argument(args, 0), text_argument(args, 1));
     charge(state, 0, (text.len() as u64).saturating_mul(chars.len() as u64 / 8 + 1))?;
@@ -519,7 +518,7 @@ fn items(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
 }
 
 /// Implements `sum`, also by an attribute. Items without it are skipped.
-#[expect(clippy::needless_pass_by_value, reason = "minijinja gives them so")]
+#[expect(clippy::needless_pass_by_value, reason = "minijinja passes it by value")]
 fn sum(
     state: &State<'_, '_>,
     values: &Value,

@@ -43,8 +43,9 @@ fn expression_environment() -> Environment<'static> {
 /// ```
 ///
 /// # Errors
-/// Fails when the text is not an expression, applies an operator to unsuitable values, reads a missing
-/// variable (code `variable_undefined`) or takes too many steps. The error has the position.
+/// Fails when the text is not an expression, is too long, applies an operator to unsuitable values, reads a
+/// missing variable (code `variable_undefined`) or takes too many steps. The error has the position if it
+/// concerns only a part of the text.
 pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Value> {
     let is_typed = false;
     evaluate_as(expression, variables, is_typed).map_err(|failure| failure.error)
@@ -53,7 +54,7 @@ pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Valu
 /// Failed evaluation of an expression.
 #[derive(Debug)]
 pub(crate) struct ExpressionFailure {
-    /// The error in words, with the position.
+    /// The error in words, with the position if there is one.
     pub(crate) error: Error,
     /// The comparison of values of different types, if that was the cause.
     pub(crate) mismatch: Option<TypeMismatch>,

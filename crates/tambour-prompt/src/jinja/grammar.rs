@@ -1,10 +1,10 @@
 //! Parser of template expressions, which follows minijinja's own grammar. It produces the edits that replace
-//! each operator by a filter of `operators`: minijinja does not charge for operators, but the filter charges
-//! before it runs.
+//! operators by filters of `operators`: minijinja does not charge for operators, but a filter charges before
+//! it runs.
 //!
 //! Filters bind more tightly than any operator, so `a + b * c` becomes `a |__add( b |__mul( c))`. An operator
-//! is left in place if a literal operand bounds its cost. A template that this parser cannot read is not
-//! rendered.
+//! that is always cheap stays in place, such as a comparison with a literal. A template that this parser
+//! cannot read is not rendered.
 
 mod postfix;
 
@@ -61,8 +61,8 @@ pub(super) enum TagGrammar {
     Empty,
 }
 
-/// Returns the edits for the code in `tokens`, in order; `None` if it cannot be parsed. `macros` are those
-/// that the template defines, which take precedence over functions of this library with the same name. With
+/// Returns the edits for the code in `tokens`, in order; `None` if it cannot be parsed. `macros` names the
+/// macros of the template, which take precedence over functions of this library with the same name. With
 /// `None`, as outside of a prompt, the functions of this library do not exist.
 pub(super) fn parse_edits(
     source: &str,
@@ -86,7 +86,7 @@ pub(super) fn parse_edits(
 pub(super) type OperandComparison = (Range<usize>, &'static str, Range<usize>);
 
 /// Returns the edits of one expression in which every comparison becomes a filter, and the list of
-/// comparisons.
+/// comparisons; `None` if the expression cannot be parsed.
 pub(super) fn parse_comparisons(
     source: &str,
     tokens: &[ExpressionToken],
@@ -149,7 +149,7 @@ struct ExpressionParser<'s> {
     /// Index of the next token.
     position: usize,
     edits: Vec<SourceEdit>,
-    /// Number of expressions around the current one.
+    /// Nesting depth of the part that is parsed.
     depth: usize,
     /// Macros that the template defines; `None` outside of a prompt.
     macros: Option<&'s HashSet<&'s str>>,
@@ -168,7 +168,7 @@ impl<'s> ExpressionParser<'s> {
         self.text_at(self.position)
     }
 
-    /// Returns the text of the token with an index; empty after the last one.
+    /// Returns the text of the token at an index; empty after the last token.
     fn text_at(&self, at: usize) -> &'s str {
         self.tokens.get(at).map_or("", |token| &self.source[token.range.clone()])
     }
@@ -308,7 +308,8 @@ impl<'s> ExpressionParser<'s> {
         Some(if is_negated { self.loose_part(start, StaticType::Unknown) } else { part })
     }
 
-    /// Parses comparisons and `in`: one becomes a filter, and a chain of them one filter with all operators.
+    /// Parses comparisons and `in`. Unless all of them are cheap, a single one becomes a filter, and a chain
+    /// becomes one filter with all operators.
     fn parse_comparison(&mut self) -> Option<ExpressionPart> {
         let first = self.parse_sum()?;
         // Operators with the offsets of their beginnings and ends, and their right operands.
@@ -346,7 +347,7 @@ impl<'s> ExpressionParser<'s> {
             }
         }
         let mut left = first;
-        let is_left_in_place = self.comparisons.is_none()
+        let is_chain_cheap = self.comparisons.is_none()
             && operators.iter().all(|&(operator, _, _, right)| {
                 let is_cheap = match operator {
                     "in" | "not in" => {
@@ -358,7 +359,7 @@ impl<'s> ExpressionParser<'s> {
                 left = right;
                 is_cheap
             });
-        if is_left_in_place {
+        if is_chain_cheap {
             return Some(self.loose_part(first.start, StaticType::Unknown));
         }
         self.tighten(first);
@@ -386,7 +387,7 @@ impl<'s> ExpressionParser<'s> {
     }
 
     /// Parses operators of one precedence, `same_rank`, between operands that `operand` parses. The result of
-    /// the operator `growing` may be a long text or list: unless its operands are known to be numbers, it
+    /// the operator `growing` may be a long text or list: unless the types of its operands exclude that, it
     /// becomes a filter, and with it all operators of the chain.
     fn parse_chain(
         &mut self,
@@ -472,7 +473,8 @@ impl<'s> ExpressionParser<'s> {
         self.parse_filters(part)
     }
 
-    /// Parses a literal, name or bracket with the signs before it.
+    /// Parses a literal, a name or a part in brackets with the minus signs before it; after a sign, also
+    /// subscripts and calls.
     fn parse_negation(&mut self) -> Option<ExpressionPart> {
         let start = self.start();
         let mut sign_count = 0;
@@ -592,8 +594,8 @@ impl<'s> ExpressionParser<'s> {
         Some(StaticType::Unknown)
     }
 
-    /// Parses assignment targets, in parentheses and separated by commas; returns true if there are several.
-    /// `depth` further levels of parentheses are allowed.
+    /// Parses assignment targets separated by commas, each a name or targets in parentheses; returns true if
+    /// there is a comma. `depth` further levels of parentheses are allowed.
     fn parse_targets(&mut self, depth: usize) -> Option<bool> {
         let (mut count, mut has_several) = (0, false);
         while !matches!(self.peek_text(), ")" | "in" | "") {

@@ -80,7 +80,7 @@ fn is_decoration(value: &str) -> bool {
     !kinds.is_empty() && (lines < 2 || !kinds.contains(&"none"))
 }
 
-/// Words separated by blanks outside of parentheses.
+/// Returns the words of a value, separated by blanks outside of parentheses.
 fn split_words(value: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     let parts = value.split(move |c: char| {
@@ -127,7 +127,7 @@ fn has_comma_arguments(arguments: &str, has_hue: bool) -> bool {
 }
 
 /// Returns whether `arguments` fit a colour such as `rgb(1 2 3 / 50%)`. `has_hue` is true if the first
-/// argument must be a hue.
+/// argument must be a hue. Each argument may be `none`.
 fn has_space_arguments(arguments: &str, has_hue: bool) -> bool {
     let (colour, alpha) = match arguments.split_once('/') {
         None => (arguments, None),

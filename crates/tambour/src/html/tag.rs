@@ -38,7 +38,7 @@ pub(super) enum HtmlTagStep {
     Tag,
     /// Completes `<!--`.
     Comment,
-    /// The `<` is text whatever follows, and so is this byte.
+    /// The `<` is text, whatever follows; this byte is read as text, too.
     Text,
     /// The text is not a tag, but a browser or Markdown might read it as one: the `<` is escaped, the rest is
     /// text.

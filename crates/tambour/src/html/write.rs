@@ -250,7 +250,7 @@ impl HtmlSanitizer {
         self.keep_line_break(raw, out);
     }
 
-    /// Emits a line break if the tag `raw` has one, so that line numbers stay the same.
+    /// Emits a line break if the tag `raw` has one, so that the text after it begins a line as before.
     fn keep_line_break(&mut self, raw: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         if raw.contains('\n') {
             self.write_text("\n", out);
@@ -269,7 +269,7 @@ impl HtmlSanitizer {
         self.write_tag(&format!("</{}>", element.name), out);
     }
 
-    /// Closes all elements at the end of the text.
+    /// Closes all elements at the end of the text; only reports them if the text ends in fenced code.
     pub(super) fn close_all(&mut self, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         self.code.end_line_start();
         if self.code.context() == CodeContext::Fence && self.trust.trusts_fences() {
@@ -334,7 +334,7 @@ impl HtmlSanitizer {
     }
 }
 
-/// Returns whether a tag is a Markdown autolink, which is shown in both modes, since its URL is text.
+/// Returns whether a tag is a Markdown autolink, which is shown in both modes, since its address is text.
 fn is_autolink(raw: &str) -> bool {
     let target = &raw[1..raw.len() - 1];
     let has_scheme = target.split_once(':').is_some_and(|(scheme, _)| {
@@ -386,7 +386,7 @@ fn has_valid_syntax(raw: &str) -> bool {
     true
 }
 
-/// Model text, shortened and without control characters, for a message.
+/// Returns model text for a message, shortened and without control characters.
 fn printable(text: &str) -> String {
     let excerpt = clip(text, MAX_SHOWN);
     excerpt.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

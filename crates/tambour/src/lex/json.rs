@@ -1,8 +1,8 @@
 //! Characters of JSON and their common substitutes: typographic quotes, full-width punctuation, odd spaces.
 //!
-//! Each character is classified by its byte offset in the text, from at most three bytes.
+//! A character is found by its byte offset in the text and classified by at most three bytes.
 
-/// Kind of quotation mark, named by the one that opens the string.
+/// Kind of quotation mark; the opening and the closing mark of a pair are of the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuoteKind {
     /// `"`, the only one in the JSON standard.
@@ -114,8 +114,8 @@ pub(crate) fn mark_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     }
 }
 
-/// Length in bytes of the white space character at `at` that JSON does not allow: a Unicode space, the byte
-/// order mark, vertical tab or form feed.
+/// Length in bytes of the white space character at `at` that JSON does not allow: a Unicode space or
+/// zero-width character, the byte order mark, vertical tab or form feed.
 #[inline]
 pub(crate) fn odd_space_len(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];

@@ -191,8 +191,8 @@ pub fn parse_tag_mark(name: &str, is_closing: bool) -> Option<ReasoningMark> {
     Some(ReasoningMark { family: *family, kind: kind.unwrap_or(usual_kind) })
 }
 
-/// Returns whether an unfinished token at the end of a reply is the beginning of a closing mark, which may be
-/// dropped.
+/// Returns whether an unfinished token at the end of a reply may be dropped: it is the beginning of a closing
+/// mark, or of any mark that begins with `<|`.
 #[must_use]
 pub fn is_half_close(carry: &str) -> bool {
     // Possible attributes may be text of the reply, which must not be lost.
@@ -243,7 +243,7 @@ impl OpenReasoning {
     }
 
     /// Applies the next mark inside. A closing mark of another family ends the reasoning, unless that
-    /// family was opened inside.
+    /// family was opened inside or the mark closes only its own family.
     pub fn apply(&mut self, mark: ReasoningMark) -> MarkEffect {
         let is_own = mark.is_same_family(self.mark);
         let nested_opens = &mut self.nested_opens[mark.family as usize];

@@ -236,7 +236,7 @@ impl BlockTracker {
         true
     }
 
-    /// Ends the line, which is not in a run of fence characters.
+    /// Ends the line. A run of fence characters must have been ended before.
     #[inline]
     pub(super) fn end_line(&mut self) {
         self.is_item_empty = match self.line {

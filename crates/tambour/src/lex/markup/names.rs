@@ -23,12 +23,12 @@ pub(super) struct NamePrefix {
     first: usize,
     /// Index after the last name.
     end: usize,
-    /// Bytes of the prefix.
+    /// Length of the prefix in bytes.
     len: usize,
 }
 
 impl NamePrefix {
-    /// Bytes of the prefix.
+    /// Length of the prefix in bytes.
     pub(super) fn len(self) -> usize {
         self.len
     }

@@ -19,7 +19,8 @@ pub struct TolerantLexer {
     reader: TolerantReader,
 }
 
-/// Reads the tokens of the strict lexer. Only one of the two has an unfinished token at a time.
+/// Reader of the strict lexer's tokens. Either the reader or the strict lexer may have an unfinished token,
+/// never both.
 #[derive(Clone, Debug)]
 struct TolerantReader {
     /// Names of the tags that may be misspelled.
