@@ -64,8 +64,8 @@ impl Limits {
     /// - a line with a tag in an open code span, or the 1,024 bytes that may precede the title of a phase;
     /// - 64 bytes for the start of a marker or of a character.
     ///
-    /// The sum does not include text that `hold` bounds (see there), or text that `value` bounds: an answer of
-    /// a plan that precedes the mode of the plan, or is in a list or under a key.
+    /// The sum does not include text that `hold` bounds (see there), or text that `value` bounds: an answer
+    /// of a plan that precedes the mode of the plan, or is in a list or under a key.
     #[must_use]
     pub fn max_held_bytes(&self) -> usize {
         2 * self.tag + self.line.max(1 << 10) + 64

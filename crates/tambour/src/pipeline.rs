@@ -172,8 +172,8 @@ impl Pipeline {
     }
 
     /// Accepts a complete call that the upstream sent apart from the reply, with its arguments as JSON text.
-    /// At the end of the reply it becomes a `tool_call` if it fits a tool of [`Options::tools`], otherwise a
-    /// `notice`.
+    /// At the end of the reply it becomes a `tool_call` if the reply is complete and the call fits a tool of
+    /// [`Options::tools`], otherwise a `notice`.
     pub fn push_call(&mut self, name: &str, arguments: &str, sink: &mut dyn Sink) {
         if self.is_finished {
             return;
@@ -339,8 +339,9 @@ impl Pipeline {
     }
 
     /// Writes the reply in its canonical form, after [`Pipeline::finish`]. `events` are all events of the
-    /// reply, extension events included. The result never acts where the reply did not, passes the strict
-    /// check, and is written the same when it is read again. `None` if the dialect cannot be written.
+    /// reply, extension events included. The result never acts where the reply did not. If any form of it
+    /// can, it passes the strict check and is written the same when it is read again. `None` if the dialect
+    /// cannot be written.
     #[must_use]
     pub fn rewrite(&self, events: &[Event<'_>]) -> Option<String> {
         let write = |events: &[Event<'_>]| self.rewrite_once(events);

@@ -102,7 +102,8 @@ impl NativeCalls {
         }
     }
 
-    /// Parses the arguments: an object that was complete as received, with no guessed value in it.
+    /// Parses the arguments: an object that was complete as received, with no doubtful value in it. Blank
+    /// text is the empty object.
     fn parse_arguments(&self, arguments: &str) -> Result<Value, NativeCallRefusal> {
         if arguments.trim().is_empty() {
             return Ok(Value::Object(Map::new()));

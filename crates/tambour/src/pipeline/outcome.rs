@@ -26,9 +26,9 @@ pub struct ReplyOutcome {
 }
 
 impl ReplyOutcome {
-    /// Takes over the notices of `before`, the previous reply of the same message.
-    pub(super) fn carry_over(&mut self, before: &ReplyOutcome) {
-        self.metadata.notices.clone_from(&before.metadata.notices);
+    /// Takes over the notices of the previous reply of the same message.
+    pub(super) fn carry_over(&mut self, previous_outcome: &ReplyOutcome) {
+        self.metadata.notices.clone_from(&previous_outcome.metadata.notices);
     }
 
     /// Records an event that is sent.

@@ -46,14 +46,14 @@ impl FindingReporter {
         }
     }
 
-    /// Takes over the counts of `before`, the previous reply of the same stream. Its last place is not taken
-    /// over, since places count from the start of each reply.
-    pub(super) fn carry_over(&mut self, before: &FindingReporter) {
-        self.count = before.count;
-        self.unlisted = before.unlisted;
-        self.has_error = before.has_error;
-        self.repairs = before.repairs;
-        self.warnings = before.warnings;
+    /// Takes over the counts of the previous reply of the same stream. Its last place is not taken over,
+    /// since places count from the start of each reply.
+    pub(super) fn carry_over(&mut self, previous_reporter: &FindingReporter) {
+        self.count = previous_reporter.count;
+        self.unlisted = previous_reporter.unlisted;
+        self.has_error = previous_reporter.has_error;
+        self.repairs = previous_reporter.repairs;
+        self.warnings = previous_reporter.warnings;
     }
 
     /// Judges and counts a finding, and lists it within the limit; with `sends_event` it is also sent as an

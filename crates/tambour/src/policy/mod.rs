@@ -77,10 +77,10 @@ impl Policy {
         self.phase_count <= self.max_phases
     }
 
-    /// Continues the numbering of calls and the state of `before`, an earlier reply of the same message.
-    pub fn carry_over(&mut self, before: &Policy) {
-        self.call_count = before.call_count;
-        self.state.clone_from(&before.state);
+    /// Continues the numbering of calls and the state of the previous reply of the same message.
+    pub fn carry_over(&mut self, previous_policy: &Policy) {
+        self.call_count = previous_policy.call_count;
+        self.state.clone_from(&previous_policy.state);
     }
 
     /// Marks the end of the reply: calls may act from now on, unless it is truncated.

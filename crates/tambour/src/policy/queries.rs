@@ -55,7 +55,7 @@ pub struct QueryCleaner<'a> {
 }
 
 impl QueryCleaner<'_> {
-    /// Parses `text` strictly as JSON and cleans its queries; `None` if there are none to send (T-044).
+    /// Parses `text` strictly as JSON and cleans its queries; `None` if it is not a JSON array (T-044).
     ///
     /// A caller that can repair JSON does so first and uses [`QueryCleaner::clean`].
     #[must_use]

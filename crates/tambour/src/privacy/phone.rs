@@ -126,7 +126,7 @@ fn match_international(text: &FoldedText<'_>, groups: &[DigitGroup], prefix_len:
             break;
         }
         // `has_fixed_len`: numbers of this country have one length, so a longer one need not be tried.
-        // First North America, Russia with Kazakhstan, and mobile numbers of mainland China.
+        // The first arms are North America, Russia with Kazakhstan, and mobile numbers of mainland China.
         let (is_fit, has_fixed_len) = match digits.as_bytes() {
             [b'1', area, ..] => (digits.len() == 11 && *area > b'1', true),
             [b'7', ..] => (digits.len() == 11, true),
@@ -233,8 +233,8 @@ fn is_chinese_landline(window: &GroupWindow<'_>) -> bool {
     if !(local.len() == 8 || (area_len == 4 && local.len() == 7)) || local.starts_with('0') {
         return false;
     }
-    // Local numbers do not begin with 1. That is required only where the form alone is not distinctive enough:
-    // not after a dash or parenthesis, and not after a three-digit area code without a gap.
+    // Local numbers do not begin with 1. This is checked only where the form alone is not distinctive enough:
+    // after a space, and after a four-digit area code without a gap.
     let is_assigned = !local.starts_with('1');
     match window.lengths()[..] {
         [_] => area_len == 3 || is_assigned,

@@ -76,8 +76,8 @@ impl Default for ProtocolRegistry {
 }
 
 impl ProtocolRegistry {
-    /// Returns the protocols of this library: `core`, `variable_update_v2`, and for each other reply tag
-    /// one with the name of the tag.
+    /// Returns the protocols of this library: `core`, `variable_update_v2`, and one for each other reply tag,
+    /// with the name of the tag as its id.
     #[must_use]
     pub fn builtin() -> ProtocolRegistry {
         ProtocolRegistry(builtin::builtin_protocols())

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::super::folded_text::{FoldedText, is_digit};
 use super::is_han;
 
-/// A word of ASCII letters and digits.
+/// A word of ASCII letters, digits and apostrophes.
 struct LatinWord {
     /// Index of its first character.
     start: usize,
@@ -153,7 +153,7 @@ fn is_house_number(word: &str) -> bool {
         && !digits.starts_with('0')
 }
 
-/// Returns whether a word consists of letters, or is an ordinal such as `5th`.
+/// Returns whether a word begins with a letter, or is an ordinal such as `5th`.
 fn is_name_word(word: &str) -> bool {
     let letters = word.trim_start_matches(|c: char| c.is_ascii_digit());
     letters.len() == word.len() || matches!(letters, "st" | "nd" | "rd" | "th")

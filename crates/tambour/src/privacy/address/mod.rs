@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::Detector;
 use super::folded_text::FoldedText;
 
-/// Detects a road or a housing estate with a number.
+/// Detects a road or a housing estate with a number, or a post box.
 pub(super) struct AddressDetector;
 
 impl Detector for AddressDetector {

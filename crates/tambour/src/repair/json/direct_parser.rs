@@ -1,5 +1,5 @@
 //! Fast path for a text that is one valid object or array: builds the value without events. At the first
-//! doubt it gives up, and the repairing reader starts from the beginning.
+//! fault or limit it gives up, and the repairing reader starts from the beginning.
 
 use serde_json::{Map, Number, Value};
 
@@ -43,7 +43,7 @@ struct DirectParser<'a> {
     bytes_left: usize,
     /// Values and keys that may still follow.
     items_left: usize,
-    /// Brackets that may still be opened.
+    /// Levels of brackets that may still be opened.
     depth_left: usize,
     /// Maximum length in bytes of a key or a number.
     max_word_len: usize,

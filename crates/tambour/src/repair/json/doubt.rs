@@ -68,7 +68,7 @@ impl ValueDoubts {
         self.0.iter()
     }
 
-    /// First doubt about the value at `path` or a value nested in it.
+    /// First doubt about the value at `path`, a value nested in it, or every value.
     #[must_use]
     pub fn find_within(&self, path: &[PathStep]) -> Option<&ValueDoubt> {
         self.0.iter().find(|doubt| doubt.is_global || doubt.path.starts_with(path))

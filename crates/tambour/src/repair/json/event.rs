@@ -218,7 +218,8 @@ impl TopKeyTracker {
     }
 
     /// Last key of the outermost object, while the reader is directly in that object; `Some("")` before the
-    /// first key and in an outermost array. `None` outside of any value and inside nested objects and arrays.
+    /// first key and in an outermost array. `None` outside of all brackets and inside nested objects and
+    /// arrays.
     #[inline]
     #[must_use]
     pub fn current_key(&self) -> Option<&str> {

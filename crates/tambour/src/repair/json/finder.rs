@@ -56,14 +56,15 @@ impl<V> Default for FoundValue<V> {
 /// Finds the one JSON value of a chatty, fenced or broken text.
 ///
 /// Of several candidates the first of the highest rank is chosen. These criteria count, in this order: the
-/// value follows the thinking; it is in a fence for JSON; it contains a quoted string or key, so that it is
-/// unlikely to be prose in brackets such as `[1]`; it is not auto-closed. Values separated only by commas
-/// form one array; so do values separated by white space, as in JSON Lines, if the text holds nothing else. A
-/// string, number or literal is found if it is the whole text, and so is a single word.
+/// value follows the thinking; it is in a fence for JSON; it contains a quoted string or key, or is a list
+/// with a list or object that is not empty, so that it is unlikely to be prose in brackets such as `[1]`; it
+/// is not auto-closed. Values separated only by commas form one array; so do values separated by white space,
+/// as in JSON Lines, if the text holds nothing else. A string, number or literal is found if it is the whole
+/// text, and so is a single word.
 ///
 /// A value of more than `limits.value` bytes of text or `limits.items` values and keys is not built, with the
 /// finding `limit_exceeded`. Numbers with more digits than a double keeps are rounded, with the finding
-/// `json_number`. [`find_text`] does neither.
+/// `json_number`. [`find_text`] has no limit of size and keeps all digits.
 ///
 /// ```
 /// use tambour::limits::Limits;
@@ -225,6 +226,7 @@ fn configure_digits<M: ValueMaker>(reader: JsonReader) -> JsonReader {
 }
 
 /// Finds the value in a JSON string that contains JSON text, for objects that a model wrote as a string.
+/// `None` unless the value is an object or an array.
 #[must_use]
 pub fn find_in_string(value: &Value, limits: &Limits) -> Option<FoundValue> {
     let text = value.as_str()?;
@@ -237,8 +239,8 @@ pub fn find_in_string(value: &Value, limits: &Limits) -> Option<FoundValue> {
 ///
 /// # Errors
 ///
-/// The report on the first fault. Nesting beyond `limits.depth`, more than `limits.value` bytes of text or
-/// `limits.items` values and keys, and numbers beyond the range of a double are faults too.
+/// Returns the report on the first fault. Nesting beyond `limits.depth`, more than `limits.value` bytes of
+/// text or `limits.items` values and keys, and numbers beyond the range of a double are faults too.
 pub fn parse_strict(text: &str, limits: &Limits) -> Result<Value, FindingReport> {
     match direct_parser::parse(text, limits) {
         Some((value, _)) => Ok(value),
@@ -268,7 +270,7 @@ pub fn parse_strict_with_doubts(text: &str, limits: &Limits) -> Result<FoundValu
 ///
 /// # Errors
 ///
-/// The report on the first fault. Nesting beyond `limits.depth` is a fault too.
+/// Returns the report on the first fault. Nesting beyond `limits.depth` is a fault too.
 pub fn parse_strict_text(text: &str, limits: &Limits) -> Result<String, FindingReport> {
     read_strict::<JsonPrinter>(text, limits).map(|built_value| built_value.value)
 }

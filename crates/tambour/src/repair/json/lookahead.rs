@@ -25,7 +25,7 @@ pub(super) struct Lookahead<'a> {
 pub(super) enum KeyCheck {
     Yes,
     No,
-    /// The window or the text ends before the answer.
+    /// The window or the text ends too early to decide.
     Undecided,
 }
 

@@ -75,7 +75,7 @@ struct OpenLevel {
 }
 
 impl MemberPlaces {
-    /// Records members with at most `depth` keys in their path.
+    /// Creates an empty record of members with at most `depth` keys in their path.
     pub(super) fn with_depth(depth: usize) -> MemberPlaces {
         MemberPlaces { depth, ..MemberPlaces::default() }
     }
@@ -170,8 +170,8 @@ impl MemberPlaces {
     }
 
     /// Extent of the member with this path of keys; of several with the same key, the last. A list counts as
-    /// the first object in it. A member that is not recorded has the extent of all members not recorded;
-    /// `None` if the object of the member is not recorded either.
+    /// the first object in it. A member that is not recorded has the extent of all members not recorded.
+    /// `None` if there is no such member, or its object is not recorded either.
     pub(crate) fn extent(&self, path: &[&str]) -> Option<Extent> {
         let parent = path.split_last().and_then(|(_, parent)| self.find_object(parent));
         self.find(path).map(|member| member.extent).or(self.unrecorded_extent.filter(|_| parent.is_some()))

@@ -197,7 +197,7 @@ fn normalize_number(word: &str) -> Option<String> {
     is_json_number(normalized.as_bytes()).then_some(normalized)
 }
 
-/// Returns whether `word` can be the name of a function.
+/// Returns whether `word` begins like the name of a function.
 pub(super) fn is_function_name(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '_' | '$'))
 }
