@@ -23,7 +23,7 @@ impl Options {
     /// Sets one option by its public name. A string is parsed as a value of the command line would be.
     ///
     /// # Errors
-    /// An unknown name, or a value the option does not accept.
+    /// The name is unknown, or the option does not accept the value.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) -> Result<()> {
         let found = all_settings().find(|(_, setting)| setting.name == name);
         let Some((_, setting)) = found else {

@@ -94,9 +94,9 @@ pub enum NameSpelling {
 /// Reason why an element may not begin at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementMisfit<'a> {
-    /// Has occurred already and may not repeat.
+    /// The element has occurred already and may not repeat.
     Duplicate,
-    /// Must precede the named element, which has occurred already.
+    /// The element must precede the named one, which has occurred already.
     Late(&'a str),
 }
 
@@ -126,7 +126,7 @@ impl ExpectedElement {
     /// `markup`, `json`, `empty`) and `aliases`.
     ///
     /// # Errors
-    /// A value of another form, or a name that no tag can have.
+    /// The value has another form, or a name is one that no tag can have.
     pub fn from_json(value: &Value) -> Result<ExpectedElement> {
         const KEYS: [&str; 4] = ["name", "role", "body", "aliases"];
         let Value::Object(fields) = value else {
@@ -193,8 +193,8 @@ impl ExpectedStructure {
     /// or names that it must follow. A mandatory element occurs once.
     ///
     /// # Errors
-    /// A value of another form, a duplicate or invalid name, a dependency from or to an unlisted name, or a
-    /// circular dependency.
+    /// The value has another form, a name is listed twice or is one that no tag can have, a dependency names an
+    /// element that is not listed, or dependencies form a cycle.
     pub fn from_json(value: &Value) -> Result<ExpectedStructure> {
         const KEYS: [&str; 3] = ["mandatory", "optional", "dependency"];
         let Value::Object(fields) = value else {
@@ -340,7 +340,7 @@ impl ExpectedStructure {
     }
 
     /// Returns the reason why the element `name` may not begin after the elements `earlier_names` of the same
-    /// parent, in order of appearance. `None` if it may.
+    /// parent, in order of appearance. `None` if it may, or if no element has this name.
     #[must_use]
     pub fn find_misfit<'a>(&'a self, name: &str, earlier_names: &[&'a str]) -> Option<ElementMisfit<'a>> {
         if !self.get(name)?.is_repeatable && earlier_names.contains(&name) {

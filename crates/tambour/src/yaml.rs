@@ -47,7 +47,7 @@ impl Default for YamlLimits {
 ///
 /// # Errors
 /// The text is not YAML, has several documents, a duplicate or non-scalar key, or a number that is not
-/// finite, or exceeds a limit. The error has the position.
+/// finite, or exceeds a limit. The error has the position if it is known.
 pub fn parse(subject: &str, text: &str) -> Result<Value> {
     parse_with(subject, text, &YamlLimits::default())
 }
@@ -185,8 +185,8 @@ fn mark_letters(value: &Value) -> Option<Value> {
     needs_marks.then(|| mark_values(value))
 }
 
-/// Indents each non-empty line of `text` by `width` spaces. YAML of a mapping or list keeps its value; a
-/// literal block by itself may not.
+/// Indents each non-empty line of `text` by `width` spaces. Indented YAML of a mapping or list still has the
+/// same value; that of a literal block by itself may have another.
 #[must_use]
 pub fn indent_lines(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len() + width * 16);

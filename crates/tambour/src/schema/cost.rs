@@ -111,8 +111,8 @@ impl SchemaSize {
         size
     }
 
-    /// Returns the steps to decide whether `value` is valid under `schema`, whose size is `self`; `None` if
-    /// they are more than `max_steps`.
+    /// Returns the steps to decide whether `value` is valid under `schema`, whose size is `self`; `None` in
+    /// the same cases as [`SchemaSize::estimate_cost`].
     pub(super) fn count_steps(self, schema: &Value, value: &Value, max_steps: u64) -> Option<u64> {
         // Without references, each schema meets each place at most once.
         let mut places = 0u64;
@@ -124,8 +124,8 @@ impl SchemaSize {
         self.estimate_cost(schema, value, max_steps).map(|cost| cost.steps)
     }
 
-    /// Returns the cost of checking `value`; `None` if it takes more than `max_steps`, or cannot be estimated
-    /// since references have several bases.
+    /// Returns the cost of checking `value`; `None` if it takes more than `max_steps`, or cannot be
+    /// estimated, for example because references have several bases.
     pub(super) fn estimate_cost(self, schema: &Value, value: &Value, max_steps: u64) -> Option<CheckCost> {
         if self.has_references && self.has_nested_address {
             return None;
@@ -221,7 +221,8 @@ impl CheckPosition {
 struct CostEstimator<'a> {
     root: &'a Value,
     max_steps: u64,
-    /// Costs by the addresses of a referenced schema and a value; `None` while a cost is being computed.
+    /// Costs by the addresses of a referenced schema and a value; `None` while a cost is being computed, and
+    /// if the cost exceeds the limit.
     memo: HashMap<(*const Value, *const Value), Option<CheckCost>>,
     /// Bytes of values that faults quote, by address.
     quoted_bytes: HashMap<*const Value, u64>,

@@ -104,7 +104,8 @@ impl Schema {
     /// Creates a schema after checking its form, which is cheap. It is compiled on first use.
     ///
     /// # Errors
-    /// The value is not a schema, refers to another document, or has a pattern with look-around.
+    /// The value is not a schema, refers to another document or to a place that does not exist, or has a
+    /// pattern with look-around or a back reference.
     pub fn from_checked(value: Value) -> Result<Schema> {
         limits::check_form(&value).map_err(|rejection| Error::invalid(rejection.message))?;
         Ok(Schema::from_trusted(value))

@@ -37,7 +37,7 @@ pub struct Sequencer {
     /// Queries that are sent at the end of the answer.
     queries: Option<Vec<String>>,
     /// Trimmer of the current phase, or of the answer.
-    trim: SpaceTrimmer,
+    trimmer: SpaceTrimmer,
     texts: Texts,
     /// Set if the stream may begin with the answer.
     skips_thinking: bool,
@@ -68,7 +68,7 @@ impl Sequencer {
             has_late_thought: false,
             has_answer: false,
             queries: None,
-            trim: SpaceTrimmer::new(options.limits.hold, max_delta),
+            trimmer: SpaceTrimmer::new(options.limits.hold, max_delta),
             texts: options.texts.clone(),
             skips_thinking: false,
             max_delta,
@@ -110,7 +110,7 @@ impl Sequencer {
         self.has_late_thought = false;
         if self.stage == StreamStage::Answer && self.has_answer {
             // Held back, as it may be trailing white space of the answer.
-            self.trim.push("\n\n", &mut |_| {});
+            self.trimmer.push("\n\n", &mut |_| {});
         }
     }
 
@@ -129,7 +129,7 @@ impl Sequencer {
     /// Returns the length of the white space held back, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.trim.held_bytes()
+        self.trimmer.held_bytes()
     }
 
     /// Applies one intent and passes the resulting events to `out`. An intent that comes too late gives no
@@ -191,11 +191,11 @@ impl Sequencer {
         }
         let needs_fallback = !self.has_answer;
         if needs_fallback {
-            self.trim.reset();
+            self.trimmer.reset();
             let text = self.texts.fallback.clone();
             self.push_final_text(&text, out);
         }
-        self.trim.reset();
+        self.trimmer.reset();
         if let Some(queries) = self.queries.take() {
             self.send(Event::SerpQueries { queries }, out);
         }
@@ -210,7 +210,7 @@ impl Sequencer {
             return;
         }
         let (max_delta, has_answer) = (self.max_delta, &mut self.has_answer);
-        self.trim.push(text, &mut |text| {
+        self.trimmer.push(text, &mut |text| {
             *has_answer = true;
             split_delta(text, max_delta, |text| out(Event::FinalDelta { text: Cow::Borrowed(text) }));
         });
@@ -230,7 +230,7 @@ impl Sequencer {
             self.start_phase("", out);
         }
         let (max_delta, id) = (self.max_delta, self.last_phase_id);
-        self.trim.push(text, &mut |text| {
+        self.trimmer.push(text, &mut |text| {
             split_delta(text, max_delta, |text| out(Event::PhaseDelta { id, text: Cow::Borrowed(text) }));
         });
     }
@@ -286,7 +286,7 @@ impl Sequencer {
         if self.stage == StreamStage::NotStarted {
             self.send(Event::ThinkingStart, out);
         }
-        self.trim.reset();
+        self.trimmer.reset();
         let fallback_title = self.texts.phase_title.clone();
         let title = space::trim(title);
         let title = if title.trim().is_empty() { fallback_title.as_ref() } else { title };
@@ -302,7 +302,7 @@ impl Sequencer {
 
     fn end_thinking(&mut self, out: &mut impl FnMut(Event<'_>)) {
         self.ensure_phase(out);
-        self.trim.reset();
+        self.trimmer.reset();
         self.send(Event::ThinkingEnd, out);
     }
 

@@ -255,7 +255,7 @@ impl StateHistory {
     /// Compares the states at two points.
     ///
     /// # Errors
-    /// As for [`StateHistory::state`].
+    /// Fails for the same reasons as [`StateHistory::state`].
     pub fn diff(
         &self,
         from: HistoryPoint<'_>,

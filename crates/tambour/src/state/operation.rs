@@ -311,8 +311,8 @@ impl Operation {
         self
     }
 
-    /// Lets the state resolve the operation with `command` when it is applied. Without a state, the operation
-    /// stays as it is.
+    /// Attaches a command that is resolved on the state when the operation is applied. Without a state, the
+    /// operation stays as it is.
     #[must_use]
     pub(crate) fn with_command(self, command: StateCommand) -> Operation {
         Operation { command: Some(Box::new(command)), ..self }
@@ -409,7 +409,7 @@ impl Operation {
     }
 }
 
-/// Checks that `op` has a value exactly if it takes one, and of the proper type.
+/// Checks that `op` has a value exactly if it takes one, of the proper type and with numbers that are exact.
 fn check_value(op: Op, value: Option<&Value>) -> std::result::Result<(), OperationRefusal> {
     match value {
         Some(value) if op.is_arithmetic() && !value.is_number() => {

@@ -25,7 +25,7 @@ pub enum StateStep {
     Key(String),
     /// An element of a list, counted from 0, or from the end if negative.
     Index(i64),
-    /// A token of a JSON Pointer: a key of an object, or an element of a list if it is all digits.
+    /// A token of a JSON Pointer: a key of an object, or an element of a list if the token is its index.
     Token(String),
 }
 
@@ -99,8 +99,8 @@ impl FromStr for StatePath {
     type Err = StatePathError;
 
     /// # Errors
-    /// The text is empty, has an empty key or an open bracket, or has something other than a number or a JSON
-    /// string in brackets (F-117).
+    /// The text is empty, has an empty key or an unpaired bracket, has something other than a whole number or
+    /// a JSON string in brackets, or continues with a key after brackets without a dot (F-117).
     fn from_str(text: &str) -> Result<StatePath, StatePathError> {
         let mut steps = Vec::new();
         let mut at = 0;

@@ -22,8 +22,8 @@ const JSON_VALUE: &str = "json_value";
 impl Contract {
     /// Returns whether a fenced block of a Markdown document is an example for this contract (P-037). The
     /// language of the block names this dialect only; or it is one that this dialect shares with others, and
-    /// the text is not detected as another dialect; or it is missing, or shared by others, and the text is
-    /// detected as this dialect.
+    /// the text is not detected as another dialect (any JSON counts for `json_value`); or it is missing,
+    /// `text`, or shared by others, and the text is detected as this dialect.
     #[doc(hidden)]
     #[must_use]
     pub fn matches_example(self, example: &FencedExample<'_>) -> bool {

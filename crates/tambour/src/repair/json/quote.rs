@@ -47,8 +47,8 @@ impl JsonReader {
         }
     }
 
-    /// Decides about the quote at `at` of `length` bytes. The text of the string before it is emitted up to
-    /// `from`; from `tail` on it consists of commas, closing brackets and white space.
+    /// Decides about the quote at `at` of `length` bytes. The text of the string before the quote is emitted
+    /// up to `from`; its tail ([`JsonReader::tail_start`]) begins at `tail`.
     pub(super) fn decide_quote(
         &self,
         bytes: &[u8],

@@ -264,7 +264,7 @@ impl JsonReader {
         self.work
     }
 
-    /// Reads `text` as far as it can be decided; returns the bytes read.
+    /// Reads `text` as far as it can be decided; returns the number of bytes read.
     fn read_chunk<S: JsonSink + ?Sized>(&mut self, text: &str, is_last: bool, sink: &mut S) -> usize {
         let cursor = &mut TextCursor { text, offset: 0, is_last };
         loop {

@@ -20,7 +20,7 @@ const COMMENT_END: &[u8] = b"-->";
 /// State of the text outside of values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SurroundingText {
-    /// Open fence, and the origin it gives its values.
+    /// Open fence, and the origin of values in it.
     pub(super) fence: Option<(Fence, ValueOrigin)>,
     /// True if only white space was read since the start of the text or of the fence, or since the end of
     /// thinking.
@@ -122,12 +122,12 @@ enum TextMatch {
     LineComment,
     /// Beginning of thinking, with a mark of this many bytes.
     Thought(OpenReasoning, usize),
-    /// Mark of this many bytes that ends thinking which is closed already or was never opened.
+    /// Closing mark of this many bytes; no thinking is open, since it was closed just before or never opened.
     ThoughtEnd(usize, ThoughtClosing),
 }
 
 impl JsonReader {
-    /// Emits text until a value starts.
+    /// Emits text until a value, a comment or thinking starts.
     pub(super) fn read_text<S: JsonSink + ?Sized>(
         &mut self,
         cursor: &mut TextCursor<'_>,
@@ -352,7 +352,7 @@ impl JsonReader {
         Ok(TextMatch::NoMatch)
     }
 
-    /// Matches a mark outside of thinking. A mark in a code span does not act.
+    /// Matches a mark outside of thinking. A mark directly after one or two backticks does not act.
     fn match_thinking_mark(
         &mut self,
         bytes: &[u8],
