@@ -193,8 +193,8 @@ impl ExpectedStructure {
     /// or names that it must follow. A mandatory element occurs once.
     ///
     /// # Errors
-    /// The value has another form, a name is listed twice or is one that no tag can have, a dependency names an
-    /// element that is not listed, or dependencies form a cycle.
+    /// The value has another form, a name is listed twice or is one that no tag can have, a dependency names
+    /// an element that is not listed, or dependencies form a cycle.
     pub fn from_json(value: &Value) -> Result<ExpectedStructure> {
         const KEYS: [&str; 3] = ["mandatory", "optional", "dependency"];
         let Value::Object(fields) = value else {

@@ -53,7 +53,7 @@ pub(super) fn read_breakages(root: &Path) -> anyhow::Result<Vec<Breakage>> {
 /// Checks that the text of each breakage occurs once in its file.
 ///
 /// # Errors
-/// The message names all breakages that are stale.
+/// A breakage is stale; the message names all that are.
 pub(super) fn check_breakages(root: &Path, breakages: &[Breakage]) -> anyhow::Result<()> {
     let stale: Vec<String> = breakages
         .iter()

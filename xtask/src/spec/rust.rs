@@ -22,7 +22,7 @@ pub(super) fn scan_source(text: &str) -> SourceScan {
 /// Token of a source file.
 #[derive(Clone, Debug, PartialEq)]
 enum SourceToken {
-    /// Comment, without the slashes that begin it.
+    /// Comment, without the two characters that begin it.
     Comment(String),
     /// Name, keyword or number.
     Word(String),

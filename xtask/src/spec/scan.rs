@@ -53,7 +53,7 @@ pub(super) fn asserts_row(fixture: &Fixture, row: &SpecRow) -> bool {
     let expectation = &fixture.expectation;
     // Readings of transcripts and scripts have findings only.
     if row.describes_output && !is_judged_only(&fixture.dialect) {
-        return expectation.has_events() || (row.is_metadata && expectation.has_metadata());
+        return expectation.has_events() || (row.mentions_metadata && expectation.has_metadata());
     }
     row.codes.is_empty() || expectation.has_findings()
 }

@@ -35,7 +35,7 @@ pub(super) struct SpecRow {
     /// True if the row describes output: see [`describes_output`].
     pub(super) describes_output: bool,
     /// True if the row mentions metadata.
-    pub(super) is_metadata: bool,
+    pub(super) mentions_metadata: bool,
     /// True if the row expects that there is no finding.
     pub(super) forbids_finding: bool,
     /// True if the row repeats others, as a minimal check of a validator; findings on those rows prove it.
@@ -61,7 +61,7 @@ pub(super) fn read_rows(root: &Path) -> anyhow::Result<Vec<SpecRow>> {
                 rule,
                 codes: Vec::new(),
                 describes_output: false,
-                is_metadata: false,
+                mentions_metadata: false,
                 forbids_finding: false,
                 is_repetition: false,
             });
@@ -103,7 +103,7 @@ fn parse_rows(text: &str) -> Vec<SpecRow> {
             level,
             codes: find_codes(expected),
             describes_output: describes_output(first, &rule, expected),
-            is_metadata: rule.contains("metadata") || expected.contains("metadata"),
+            mentions_metadata: rule.contains("metadata") || expected.contains("metadata"),
             forbids_finding: expected.contains("no finding") || expected.contains("V: no "),
             is_repetition: rule
                 .strip_prefix("Check ")
