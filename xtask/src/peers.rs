@@ -1,7 +1,7 @@
 //! `cargo xtask peers`: runs test cases of other projects, most of them about broken JSON, with our readers.
 //!
-//! The cases, one a row of a `.jsonl` file for each suite, are not part of the repository; without them the
-//! command says so and passes.
+//! The cases are the rows of `.jsonl` files, one file for each suite. They are not part of the repository;
+//! without them the command says so and passes.
 
 use std::path::Path;
 

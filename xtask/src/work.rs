@@ -107,8 +107,8 @@ struct WorkCase {
     chunk_size: usize,
 }
 
-/// Lists cases of a dialect; `amount` is `few` or `all`. Most of the few are in chunks like those of models,
-/// since the cost of inputs in one chunk depends on the repeated pattern more than on its place.
+/// Lists cases of a dialect; `amount` is `few` or `all`. With `few`, most cases are in chunks like those of
+/// models, since the cost of inputs in one chunk depends on the repeated pattern more than on its place.
 fn all_cases(amount: &str, dialect: &str) -> Vec<WorkCase> {
     let (chunked_shapes, whole_shapes) = match amount {
         "few" => (hostile::few_shapes_of(dialect), hostile::fewest_shapes()),

@@ -148,7 +148,7 @@ impl PlaceCounter {
     }
 
     /// Moves the place past a text of `len` bytes, at most 64. Bit `i` of `line_feeds` is set if byte `i` is
-    /// a line feed, that of `continuations` if it continues a character.
+    /// a line feed; bit `i` of `continuations` is set if byte `i` continues a character.
     #[inline]
     pub(crate) fn add_with_signs(&mut self, len: usize, mut line_feeds: u64, continuations: u64) {
         if !self.pending.is_empty() {

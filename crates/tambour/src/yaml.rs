@@ -186,7 +186,7 @@ fn mark_letters(value: &Value) -> Option<Value> {
 }
 
 /// Indents each non-empty line of `text` by `width` spaces. Indented YAML of a mapping or list still has the
-/// same value; that of a literal block by itself may have another.
+/// same value; an indented literal block on its own may have another.
 #[must_use]
 pub fn indent_lines(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len() + width * 16);

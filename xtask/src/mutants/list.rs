@@ -69,7 +69,8 @@ impl Breakage {
         [&self.name, &self.file, &self.list].iter().any(|text| text.contains(word))
     }
 
-    /// Package whose tests must fail: that of the file, or the server's for packages that it tests.
+    /// Package whose tests must fail: the package of the file, or `tambour-server` for packages that its
+    /// tests cover.
     pub(super) fn package(&self) -> &str {
         match self.file.split('/').nth(1).unwrap_or_default() {
             "tambour-store" | "tambour-upstream" if !self.unit => "tambour-server",

@@ -146,7 +146,7 @@ impl ProseLine {
     }
 
     /// Returns whether the sentence before something on this line, such as a tag, continues in the text
-    /// `after` it; `None` until more text decides. `is_end`: no more text follows.
+    /// `after` it; `None` until more text decides. `is_end` is true if no more text follows.
     #[must_use]
     pub fn continues_with(self, after: &str, is_end: bool) -> Option<bool> {
         let blank_len = after.len() - after.trim_start_matches([' ', '\t']).len();

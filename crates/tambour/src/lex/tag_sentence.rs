@@ -144,7 +144,7 @@ const CJK_NON_SENTENCE_CHARS: &[char] =
 const SENTENCE_SIGNS: &[char] = &[',', ')', '/', '?', ':', '–', '—', '，', '、', '）', '？', '：'];
 
 /// Returns whether the text directly after a tag continues a sentence about it; `None` until more text
-/// decides. `is_end`: no more text follows.
+/// decides. `is_end` is true if no more text follows.
 #[must_use]
 pub fn continues_sentence(after: &str, is_end: bool) -> Option<bool> {
     let text = after.trim_start_matches([' ', '\t']);
@@ -186,7 +186,7 @@ pub fn continues_sentence(after: &str, is_end: bool) -> Option<bool> {
 }
 
 /// Returns whether a text begins with words that refer back to the tag before it; `None` until more text
-/// decides. `is_end`: no more text follows.
+/// decides. `is_end` is true if no more text follows.
 #[must_use]
 pub fn refers_to_tag(text: &str, is_end: bool) -> Option<bool> {
     if TAG_REFERENCES.iter().any(|words| text.starts_with(words)) {
@@ -218,7 +218,7 @@ pub fn is_within_sentence(after: &str) -> bool {
 const CLOSING_SIGNS: &[char] = &['.', ',', ';', ':', ')', '`', '。', '，', '；', '：', '）', '、'];
 
 /// Returns whether a sentence about a pair of tags, with `content` between them, continues or ends in the
-/// text `after` the closing tag; `None` until more text decides. `is_end`: no more text follows.
+/// text `after` the closing tag; `None` until more text decides. `is_end` is true if no more text follows.
 #[must_use]
 pub fn closes_sentence(content: &str, after: &str, is_end: bool) -> Option<bool> {
     let text = after.trim_start_matches([' ', '\t']);

@@ -34,7 +34,7 @@ pub(super) struct CompileCost<'a, 'b> {
     references: &'b SchemaReferences<'a>,
     /// Results of `count_full` by the address of the schema; 1 while a result is being computed.
     full_counts: HashMap<*const Value, u64>,
-    /// Results of `count_repeated`, likewise.
+    /// Results of `count_repeated`, in the same way.
     repeated_counts: HashMap<*const Value, u64>,
 }
 

@@ -202,7 +202,7 @@ impl<T> CodeFilter<T> {
     /// Reads a tag, which is passed on as one piece.
     pub fn push_tag(&mut self, raw: &str, data: T, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
         self.push_markup(raw, data, out);
-        // Line breaks in the tag count as such, backticks do not.
+        // A line break in the tag ends the line, but a backtick in it begins and ends no code.
         if raw.contains('\n') {
             let stops_at_ampersand = false;
             let (_, stop) = self.code.read_to_stop("\n", stops_at_ampersand);

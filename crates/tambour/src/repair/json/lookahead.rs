@@ -40,7 +40,7 @@ pub(super) enum StringEnd {
 }
 
 impl<'a> Lookahead<'a> {
-    /// Creates a look-ahead of [`WINDOW`] bytes from `from` on. `is_last`: no text follows `bytes`.
+    /// Creates a look-ahead of [`WINDOW`] bytes from `from` on. `is_last` is true if no text follows `bytes`.
     pub(super) fn new(bytes: &'a [u8], from: usize, is_last: bool) -> Lookahead<'a> {
         Lookahead::with_window(bytes, from, is_last, WINDOW)
     }
