@@ -22,7 +22,7 @@ struct ErrorInner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No such dialect, option or contract.
+    /// A name that is not known, such as that of a dialect, option or contract.
     Unknown,
     /// A value outside the allowed range or set.
     Invalid,
@@ -91,7 +91,7 @@ impl Location {
     }
 }
 
-/// Byte offset of the start of a line, counted from 1.
+/// Byte offset of the start of a line, given by its number from 1.
 fn line_offset(text: &str, line: usize) -> usize {
     text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum()
 }

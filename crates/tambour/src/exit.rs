@@ -147,8 +147,8 @@ impl ExitCriteria {
         Ok(criteria)
     }
 
-    /// Returns the level of understanding from which the action ends if the model suggests it and no
-    /// questions are open (S-071, S-076).
+    /// Returns the level of understanding from which the action ends if the model suggests it, and no
+    /// questions are open or open questions are allowed (S-071, S-076).
     #[must_use]
     pub fn understanding_threshold(&self) -> f64 {
         self.understanding_threshold

@@ -11,6 +11,7 @@ use tambour::limits::Limits;
 use tambour::options::Options;
 use tambour::repair::json::{FoundValue, find};
 use tambour::span::Place;
+use tambour::texts::format_count;
 
 /// Answer of a model in a round of `ai_ask`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,8 +33,8 @@ pub fn read_ask(text: &str, options: &Options) -> (Option<AskAnswer>, Vec<Findin
     (answer, judge_reports(reports, options.profile))
 }
 
-/// Reads an answer of `ai_think`: a value for each variable, null if absent. Returns it with findings, or
-/// `None` if the text is not an answer.
+/// Reads an answer of `ai_think`: a value for each variable, null if absent. Returns the values with
+/// findings, or `None` if the text is not a complete object.
 #[must_use]
 pub fn read_think(
     text: &str,
@@ -82,8 +83,8 @@ impl<'t> AnswerReports<'t> {
     }
 }
 
-/// Parses the answer of a round of `ai_ask` and checks it against `expected`, the required form and the
-/// question, if they are known. A truncated reply has no value.
+/// Parses the answer of a round of `ai_ask` and checks it against `expected` (the required form and the
+/// question), if known. The answer of a truncated reply has no value.
 pub(super) fn parse_ask(
     text: &str,
     is_truncated: bool,
@@ -223,7 +224,7 @@ pub(super) fn parse_think(
     }
     if let Some(name) = fields.keys().next() {
         let suffix = if fields.len() > 1 {
-            format!(", nor {} more that it has", fields.len() - 1)
+            format!("; the answer has {}", format_count(fields.len() as u64 - 1, "more such field"))
         } else {
             String::new()
         };

@@ -48,7 +48,7 @@ pub(super) fn is_placeholder_value(value: &Value) -> bool {
     value.as_str().is_some_and(is_placeholder)
 }
 
-/// Unwraps lists and objects with a single member.
+/// Unwraps lists and objects with a single member, however deeply they are nested.
 fn unwrap_single(value: &Value) -> &Value {
     match value {
         Value::Array(items) if items.len() == 1 => unwrap_single(&items[0]),
@@ -57,7 +57,8 @@ fn unwrap_single(value: &Value) -> &Value {
     }
 }
 
-/// Returns a value as text; items of a list are joined.
+/// Returns a value as text; items of a list are joined. `None` for null, for empty texts and lists, and for
+/// lists with an item that has no text.
 fn to_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
@@ -109,7 +110,8 @@ fn fold_text(text: &str) -> String {
     text.trim().chars().map(to_half_width).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns true if two texts have the same letters and digits, and at least one.
+/// Returns true if two texts consist of the same letters and digits, at least one, in any letter case; signs
+/// and white space do not count.
 fn is_same_text(a: &str, b: &str) -> bool {
     let letters =
         |text: &str| -> String { fold_text(text).chars().filter(|c| c.is_alphanumeric()).collect() };
@@ -117,8 +119,9 @@ fn is_same_text(a: &str, b: &str) -> bool {
     !a.is_empty() && a == letters(b)
 }
 
-/// Returns true for texts that stand for a missing value: dots and dashes, a field to fill in such as
-/// `<name>` or `{name}`, and example values from the default templates.
+/// Returns true for texts that stand for a missing value: blank texts, signs such as dots and dashes, a field
+/// to fill in such as `<name>` or `{name}`, words such as `null`, and example values from the default
+/// templates.
 fn is_placeholder(text: &str) -> bool {
     const WORDS: [&str; 6] = ["null", "undefined", "value", "answer", "答案", "简短的答案"];
     let text = text.trim();

@@ -111,7 +111,7 @@ pub struct ExpectedTurn {
     /// Position of the current or next action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<ExpectedPosition>,
-    /// Answered rounds of the turn's action.
+    /// Number of answered rounds of the turn's action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_round: Option<u32>,
     /// Decision of the round, for `ai_say`.
@@ -168,7 +168,7 @@ pub struct TestDifference {
     /// Number of the turn, from 1.
     pub turn: usize,
     /// Field of `expect`, such as `exit_decision.decision_source`; `replies` if the number of model calls
-    /// differs.
+    /// differs, `input` if the dialogue refused the input of the turn.
     pub field: String,
     /// Expected value.
     pub expected: Value,

@@ -190,7 +190,7 @@ pub(super) fn memory_error() -> Error {
 /// Size of a value with everything nested in it. Shared parts count each time they are reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ValueWeight {
-    /// Number of values, including the value itself.
+    /// Number of values, including the value itself and the keys of maps.
     pub(super) values: u64,
     /// Bytes of all texts.
     pub(super) bytes: u64,
@@ -230,7 +230,7 @@ pub(super) fn printed_bytes((values, bytes): (u64, u64)) -> u64 {
 /// Traverses a value and charges for it; stops when the budget is exhausted.
 ///
 /// # Errors
-/// The budget is exhausted, or the value is nested too deeply.
+/// The budget is exhausted, the value is nested too deeply, or a key of a map is a list or a map.
 pub(super) fn weigh(state: &State<'_, '_>, value: &Value) -> Result<ValueWeight, Error> {
     // Fast path: most values are short texts and numbers.
     if let Some(text) = value.as_str() {
@@ -253,7 +253,7 @@ pub(super) fn weigh(state: &State<'_, '_>, value: &Value) -> Result<ValueWeight,
 /// Charges for the keys of a map before it is copied: each is hashed again.
 ///
 /// # Errors
-/// The budget is used up, or a key is a list or a mapping.
+/// The budget is exhausted, or a key is a list or a map.
 pub(super) fn weigh_keys(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
     if value.kind() != ValueKind::Map {
         return Ok(());
@@ -337,7 +337,7 @@ impl WeightMeter<'_, '_, '_> {
     }
 }
 
-/// Returns the printed form of a value and charges for it.
+/// Returns the printed form of a value, and charges for it if the value is a list, a map or another object.
 ///
 /// # Errors
 /// Same as [`weigh`].
@@ -360,7 +360,7 @@ pub(super) fn to_json_charged(state: &State<'_, '_>, value: &Value) -> Result<se
     text::to_json(value)
 }
 
-/// Charges for a copy of a context or global value before it is made.
+/// Charges for a copy of a JSON value, such as a context or global value, before the copy is made.
 pub(super) fn charge_json(state: &State<'_, '_>, value: &serde_json::Value) -> Result<(), Error> {
     charge_copy(state, weigh_json(value))
 }

@@ -105,8 +105,8 @@ fn child_schema<'s>(schema: &'s Value, subschema: &'s Value, key: &str) -> Optio
     resolve_reference(schema, subschema)
 }
 
-/// Follows the local references (`#/…`) of a part of a schema; `None` if one leads nowhere, or there are too
-/// many.
+/// Follows the local references (`#/…`) of a part of a schema; `None` if a reference is not local or leads
+/// nowhere, or if there are too many.
 fn resolve_reference<'s>(schema: &'s Value, mut subschema: &'s Value) -> Option<&'s Value> {
     for _ in 0..MAX_REFERENCES {
         let Some(reference) = subschema.get("$ref").and_then(Value::as_str) else { return Some(subschema) };

@@ -109,13 +109,13 @@ pub(crate) fn own_function_names() -> impl Iterator<Item = &'static str> {
     FUNCTION_TABLE.iter().map(|function| function.name).filter(|name| !name.starts_with("__"))
 }
 
-/// Returns true if this function must know where it is called, so that a rewritten source adds the call site.
+/// Returns true for a function of this library to whose calls a rewritten source adds the call site.
 pub(super) fn needs_call_site(name: &str) -> bool {
     !name.starts_with("__") && FUNCTION_TABLE.iter().any(|function| function.name == name)
 }
 
 /// Prefix of function names in a rewritten source. No variable has such a name, so templates cannot shadow
-/// them.
+/// the functions.
 pub(super) const FUNCTION_PREFIX: &str = "__f_";
 
 /// Registers the functions, each also under its name with [`FUNCTION_PREFIX`].
@@ -160,17 +160,20 @@ impl Object for TemplateFunction {
 }
 
 impl FunctionCall<'_, '_, '_> {
-    /// Returns an argument; undefined if there are fewer.
+    /// Returns an argument; undefined if it is absent.
     pub(super) fn argument(&self, at: usize) -> Value {
         self.args.get(at).cloned().unwrap_or_default()
     }
 
-    /// Returns an argument as text.
+    /// Returns an argument as text, which the caller may copy and search.
+    ///
+    /// # Errors
+    /// The argument is absent, or the budget is exhausted.
     pub(super) fn text_argument(&self, at: usize) -> Result<String, Error> {
         match self.args.get(at) {
             Some(value) => {
                 let text = budget::print_charged(self.state, value)?;
-                // The text is copied and searched.
+                // Covers the copy and the search.
                 charge_bytes(self.state, text.len() as u64)?;
                 Ok(text.into_owned())
             }
@@ -185,7 +188,7 @@ impl FunctionCall<'_, '_, '_> {
         self.scope.warn(code, message, self.call_site);
     }
 
-    /// Returns the items to choose from: those of a single list, or the arguments.
+    /// Returns the items to choose from: those of a list that is the only argument, or else the arguments.
     fn list_choices(&self) -> Result<Vec<Value>, Error> {
         match self.args {
             [single_value]
@@ -252,7 +255,7 @@ fn call_time_diff(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     Ok(Value::from(dates::format_duration(span, call.scope.context.locale)))
 }
 
-/// Returns the rendered entries of an outlet, joined by line breaks (F-035).
+/// Returns the rendered lore entries of an outlet, joined by line breaks (F-035).
 fn call_outlet(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     let name = call.text_argument(0)?;
     let scope = Arc::clone(&call.scope);

@@ -1,9 +1,9 @@
 //! Unclosed reasoning before the requested structure.
 //!
-//! Models forget the closing mark, and then the whole reply reads as reasoning. A run is one or more JSON
-//! values on separate lines, with only fences and commas between and after them. If the text ends with a run
-//! and one of its values has a field of the structure, the reasoning ends where the run begins. Actions in
-//! the run are not carried out.
+//! Models forget the closing mark, and then the whole reply reads as reasoning. A series is one or more JSON
+//! values on separate lines, with only fences and commas between and after the values. If the text ends with
+//! a series, and one of its values has a field of the structure, the reasoning ends where the series begins.
+//! Actions in the series are not carried out.
 
 use crate::lex::fence::{self, Fence};
 use crate::limits::Limits;
@@ -18,7 +18,7 @@ pub(super) struct ReasoningBuffer {
     /// Text not emitted yet, and its start.
     held_text: String,
     start: Place,
-    /// Maximum length of a run in bytes (`limits.hold`).
+    /// Maximum length of a series in bytes (`limits.hold`).
     limit: usize,
 }
 
@@ -70,9 +70,9 @@ impl ReasoningBuffer {
         let end = self.start.offset + self.held_text.len();
         self.reader.finish(&mut self.finder);
         self.finder.end_line();
-        match self.finder.run_start.filter(|start| self.finder.has_field && end - start <= self.limit) {
-            Some(run_start) => {
-                self.release(run_start, out);
+        match self.finder.series_start.filter(|start| self.finder.has_field && end - start <= self.limit) {
+            Some(series_start) => {
+                self.release(series_start, out);
                 (self.start, Some(self.held_text))
             }
             None => {
@@ -99,7 +99,7 @@ const FENCE_LINE_BYTES: usize = 64;
 /// Maximum number of bytes from the start of a fence to the start of the value in it.
 const MAX_FENCE_GAP: usize = 256;
 
-/// Finds the run at the end of a text.
+/// Finds the series at the end of a text.
 #[derive(Clone, Debug, Default)]
 struct TrailingValueFinder {
     /// Fields of the structure; if empty, any value is the structure.
@@ -116,11 +116,11 @@ struct TrailingValueFinder {
     has_value: bool,
     /// Offset of the last fence, if nothing followed it.
     fence_offset: Option<usize>,
-    /// Offset of the start of the run, if there is one.
-    run_start: Option<usize>,
-    /// Set if a value of the run has a field of the structure.
+    /// Offset of the start of the series, if there is one.
+    series_start: Option<usize>,
+    /// Set if a value of the series has a field of the structure.
     has_field: bool,
-    /// Maximum length of a run in bytes (`limits.hold`).
+    /// Maximum length of a series in bytes (`limits.hold`).
     limit: usize,
 }
 
@@ -128,20 +128,20 @@ impl TrailingValueFinder {
     /// Returns the offset before which all text is reasoning, whatever follows.
     fn certain_offset(&self) -> usize {
         let line_start = if self.line.is_empty() { usize::MAX } else { self.line_offset };
-        self.run_start.or(self.fence_offset).unwrap_or(line_start)
+        self.series_start.or(self.fence_offset).unwrap_or(line_start)
     }
 
-    /// Gives up the run, because other text follows it.
-    fn end_run(&mut self) {
-        self.run_start = None;
+    /// Gives up the series, because other text follows it.
+    fn end_series(&mut self) {
+        self.series_start = None;
         self.has_field = false;
     }
 
-    /// Gives up a run that is too long to hold, and a fence too far from its value. `read_end` is the offset
-    /// up to which the text was read.
+    /// Gives up a series that is too long to hold, and a fence too far from its value. `read_end` is the
+    /// offset up to which the text was read.
     fn drop_overlong(&mut self, read_end: usize) {
-        if self.run_start.is_some_and(|start| read_end - start > self.limit) {
-            self.end_run();
+        if self.series_start.is_some_and(|start| read_end - start > self.limit) {
+            self.end_series();
         }
         self.fence_offset = self.fence_offset.filter(|fence| read_end - fence <= MAX_FENCE_GAP);
     }
@@ -160,7 +160,7 @@ impl TrailingValueFinder {
                 if body.len() > room || !may_be_separator(self.line.trim_end()) {
                     self.is_prose = true;
                     self.line.clear();
-                    self.end_run();
+                    self.end_series();
                     self.fence_offset = None;
                 }
             }
@@ -170,22 +170,21 @@ impl TrailingValueFinder {
         }
     }
 
-    /// Ends the line. A blank line, a fence, or a comma after a value does not end the run; any other line
-    /// does.
+    /// Ends the line. Any line ends the series, except a blank line, a fence, or a comma after a value.
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let line = line.trim();
         if is_fence(line) {
             self.fence_offset = Some(self.line_offset);
         } else if !(line.is_empty() || line == "," && self.has_value) {
-            self.end_run();
+            self.end_series();
             self.fence_offset = None;
         }
         self.is_prose = false;
         self.has_value = false;
     }
 
-    /// Begins a value at this offset: it begins a run, continues one, or is part of prose.
+    /// Begins a value at this offset: it begins a series, continues one, or is part of prose.
     fn begin_value(&mut self, at: usize) {
         self.drop_overlong(at);
         let prefix = std::mem::take(&mut self.line);
@@ -194,12 +193,12 @@ impl TrailingValueFinder {
         if is_fence(prefix) {
             self.fence_offset = Some(self.line_offset);
         }
-        let may_start_run = (prefix.is_empty() || is_fence(prefix)) && !self.has_value;
-        let continues_run = self.run_start.is_some() && matches!(prefix, "" | ",");
-        if is_after_prose || !(may_start_run || continues_run) {
-            self.end_run();
+        let may_start_series = (prefix.is_empty() || is_fence(prefix)) && !self.has_value;
+        let continues_series = self.series_start.is_some() && matches!(prefix, "" | ",");
+        if is_after_prose || !(may_start_series || continues_series) {
+            self.end_series();
         } else {
-            self.run_start.get_or_insert(self.fence_offset.unwrap_or(at));
+            self.series_start.get_or_insert(self.fence_offset.unwrap_or(at));
             self.has_field |= self.fields.is_empty();
         }
         self.fence_offset = None;
@@ -212,13 +211,15 @@ impl JsonSink for TrailingValueFinder {
             JsonEvent::Text(text) | JsonEvent::Comment(text) => self.push_text(text),
             JsonEvent::ValueStart(start) => self.begin_value(start.place.offset),
             JsonEvent::Key { text, depth: 1, .. } => {
-                self.has_field |= self.run_start.is_some() && self.fields.contains(&text);
+                self.has_field |= self.series_start.is_some() && self.fields.contains(&text);
             }
             JsonEvent::ValueEnd(end) => {
                 (self.offset, self.has_value) = (end.offset, true);
                 // A value that the reader had to close is not a structure.
-                if end.is_auto_closed || self.run_start.is_some_and(|start| end.offset - start > self.limit) {
-                    self.end_run();
+                if end.is_auto_closed
+                    || self.series_start.is_some_and(|start| end.offset - start > self.limit)
+                {
+                    self.end_series();
                 }
             }
             _ => {}

@@ -126,12 +126,12 @@ pub(super) struct KeptText {
 }
 
 impl KeptText {
-    /// Keeps text from now on.
+    /// Creates a buffer that keeps text from the start.
     pub(super) fn new(limit: usize) -> KeptText {
         KeptText { text: Some(String::new()), limit }
     }
 
-    /// Keeps nothing until [`KeptText::restart`].
+    /// Creates a buffer that keeps nothing until [`KeptText::restart`].
     pub(super) fn stopped(limit: usize) -> KeptText {
         KeptText { text: None, limit }
     }

@@ -102,7 +102,8 @@ impl Sink for JoinedEvents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ReplyWorth {
-    /// No answer: it failed, is empty, or repeats placeholders or an example; the fallback text replaces it.
+    /// No answer: the reply ended with an error, or it is empty or repeats placeholders or an example, so
+    /// that the fallback text replaces it.
     Useless,
     /// Text that answers, but in a format other than the requested one, or with a fault that could not be
     /// repaired.

@@ -1,7 +1,7 @@
 //! Sanitizer of inline HTML in streamed Markdown text (F-104): markup on the whitelist passes, all other
 //! markup is escaped or removed.
 //!
-//! On the list are `br`, `b`, `strong`, `i`, `em`, `u`, `s`, `ruby` with `rt` and `rp`, and `span` with a
+//! The whitelist has `br`, `b`, `strong`, `i`, `em`, `u`, `s`, `ruby` with `rt` and `rp`, and `span` with a
 //! `style` of `color`, `background-color`, `font-weight`, `font-style` and `text-decoration`, whose values
 //! must follow their grammar. No other attribute is allowed. Scripts, styles and comments are removed with
 //! their text. Elements open at the end are closed.

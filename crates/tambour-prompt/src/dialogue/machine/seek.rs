@@ -52,7 +52,7 @@ impl Dialogue {
         true
     }
 
-    /// Requests the model's answer to the next round.
+    /// Requests the model's answer for the next round.
     pub(super) fn request_model(&mut self, env: &DialogueEnv<'_>) {
         if let Some(action) = self.current_action(env.script) {
             let variables = self.scopes.visible();
@@ -88,7 +88,8 @@ impl Dialogue {
         None
     }
 
-    /// Evaluates the condition of an action; true without one. An error counts as false and becomes a notice.
+    /// Evaluates the condition of an action; true if it has none. An error counts as false and becomes a
+    /// notice.
     pub(super) fn evaluate_condition(&mut self, action: &ScriptAction, language: Language) -> bool {
         let Some(condition) = &action.condition else { return true };
         condition::evaluate(condition, &self.scopes.visible(), language).unwrap_or_else(|reason| {

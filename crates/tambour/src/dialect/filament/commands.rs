@@ -218,8 +218,8 @@ fn parse_arguments(text: &str) -> Result<(Vec<&str>, usize), CommandFault> {
     Err(CommandFault::Truncated)
 }
 
-/// Returns the reason for a command: the text of a comment after the command, perhaps on the next line. The
-/// number before the reason is the length in bytes of the comment and the white space before it.
+/// Returns the reason for a command, which is the text of a comment after the command or on the next line.
+/// Also returns the length in bytes of that comment, with the white space before it.
 fn parse_reason(text: &str) -> Option<(usize, &str)> {
     let blank_len = text.len() - text.trim_start_matches(is_space).len();
     let rest = text[blank_len..].strip_prefix("//")?;
@@ -441,8 +441,8 @@ fn path_below(steps: &[StateStep], key: &Value) -> Option<StatePath> {
     StatePath::new(steps.iter().cloned().chain([step]).collect())
 }
 
-/// Parses a path as the JavaScript library lodash writes it: `a.b`, `a[0]`, `a.0`, `a["b c"]`, `a.'b'`,
-/// `a[键]`. An empty path is the root. `None` if it is malformed.
+/// Parses a path in the notation of the JavaScript library lodash: `a.b`, `a[0]`, `a.0`, `a["b c"]`, `a.'b'`,
+/// `a[键]`. An empty path is the root. `None` if the path is malformed.
 fn parse_lodash_path(text: &str) -> Option<Vec<StateStep>> {
     let mut steps = Vec::new();
     let mut rest = text;

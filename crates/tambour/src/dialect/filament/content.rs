@@ -125,7 +125,8 @@ impl ContentWriter {
         self.push(text, place, out);
     }
 
-    /// Emits text as it is; `place` is `None` if it directly follows the last text.
+    /// Emits text through the sanitizer, without adding white space; `place` is `None` if the text directly
+    /// follows the last one.
     #[inline]
     fn push(&mut self, text: &str, place: Option<Place>, out: &mut dyn IntentSink) {
         self.has_gap = false;

@@ -291,7 +291,7 @@ fn decode_percent(text: &str) -> String {
     text
 }
 
-/// Reads a custom tag: an element of the caller's own structure, which the event calls [`OwnElement`].
+/// Reads a custom tag, an element of the caller's own structure; its event is [`OwnElement`].
 pub(super) fn read_custom(
     block: &FilamentBlock,
     element: &ExpectedElement,

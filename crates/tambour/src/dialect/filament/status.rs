@@ -280,7 +280,7 @@ fn parse_tag(text: &str) -> Option<(StatusTag<'_>, &str)> {
     is_valid_name.then_some((tag, text_after))
 }
 
-/// Appends text to the innermost open item, without leading white space.
+/// Appends text to the innermost open item, except white space before the first other text of the item.
 fn append_text(open_items: &mut [OpenItem], text: &str) {
     if let Some(OpenItem { item }) = open_items.last_mut()
         && !(text.is_empty() || item.text.is_empty() && trim(text).is_empty())

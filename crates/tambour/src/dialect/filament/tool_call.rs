@@ -148,8 +148,8 @@ pub(super) fn read_call(
     }
 }
 
-/// Returns whether a body has only a fence, and surplus brackets and commas, around its JSON. Other text may
-/// matter more than the JSON.
+/// Returns whether the JSON of a body is alone, except for a fence, surplus brackets and commas around it.
+/// Other text may matter more than the JSON.
 fn is_json_alone(body: &str, span: &std::ops::Range<usize>) -> bool {
     let (text_before, text_after) = (trim(&body[..span.start]), trim(&body[span.end..]));
     (text_before.is_empty() || text_before.starts_with("```") && !text_before.contains(['"', '{']))

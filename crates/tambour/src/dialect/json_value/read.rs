@@ -156,7 +156,7 @@ impl ValueChecker {
         let (mut values, mut from) = (Vec::new(), list.span.start);
         let mut second_start = Some(second_value_start(list)?);
         while let Some(next) = second_start {
-            // Each round adds one or two values.
+            // Each iteration adds one or two values.
             if values.len() + 2 > MAX_VALUES {
                 return None;
             }

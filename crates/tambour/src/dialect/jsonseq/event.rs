@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::line::EventLine;
+use super::line::ObjectState;
 use super::order::{EventOrder, delta_row, parse_lenient_id};
 use super::reports::PendingReports;
 use super::rules;
@@ -17,8 +17,8 @@ use crate::span::{Extent, Place};
 
 /// A parsed object, with the facts recorded while it was read.
 pub(super) struct ParsedObject<'a> {
-    /// State of its line.
-    pub(super) line: &'a EventLine,
+    /// State recorded while the object was read.
+    pub(super) state: &'a ObjectState,
     pub(super) object: Map<String, Value>,
     /// Places of its members.
     pub(super) members: &'a MemberPlaces,
@@ -136,7 +136,7 @@ pub(super) fn read_event(
 ) {
     let is_framed = frame_name.is_some();
     let Some(name) = frame_name.or_else(|| take_name(&mut parsed, order)) else { return };
-    let (mut name, place) = (name.trim(), parsed.line.event_start);
+    let (mut name, place) = (name.trim(), parsed.state.event_start);
     if parse_kind(name).is_none()
         && let Some(event_name) = find_misspelled(name)
     {
@@ -155,7 +155,7 @@ pub(super) fn read_event(
     }
     pending.release(out);
     // The text of a streamed delta has been emitted.
-    let is_streamed = parsed.line.target.is_some();
+    let is_streamed = parsed.state.target.is_some();
     if parsed.is_truncated {
         let repair = if is_streamed { "the text so far is kept" } else { "left out" };
         order.reports.add(rules::LINE_CUT, place, "the reply ends inside a line", repair);
@@ -165,7 +165,7 @@ pub(super) fn read_event(
     }
     if is_streamed {
         let is_over_limit = false;
-        return report_unsent(name, parsed.line, parsed.members, is_over_limit, order);
+        return report_unsent(name, parsed.state, parsed.members, is_over_limit, order);
     }
     let object = std::mem::take(&mut parsed.object);
     let (data, siblings) = if is_framed { (object, Map::new()) } else { (Map::new(), object) };
@@ -264,13 +264,13 @@ pub(super) fn text_repair(value: &Value) -> &'static str {
 
 /// Takes the event's name out of the object; `None`, with a finding, if the object names no event.
 fn take_name(parsed: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<String> {
-    let EventLine { event_start, has_string_name, .. } = *parsed.line;
+    let ObjectState { event_start, has_string_name, .. } = *parsed.state;
     match parsed.object.shift_remove("event") {
         Some(Value::String(name)) => return Some(name),
         // Once the text is streamed, the builder has discarded the members, `event` included; the name was
         // read before the text.
-        None if parsed.line.target.is_some() && has_string_name => return Some(parsed.line.name.clone()),
-        None if parsed.line.target.is_none() => {}
+        None if parsed.state.target.is_some() && has_string_name => return Some(parsed.state.name.clone()),
+        None if parsed.state.target.is_none() => {}
         _ => {
             order.reports.add_on_row(
                 rules::FIELD_TYPE,
@@ -330,16 +330,16 @@ fn take_name(parsed: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<St
 /// `is_over_limit` is set if the object exceeded the limits.
 pub(super) fn report_unsent(
     name: &str,
-    line: &EventLine,
+    state: &ObjectState,
     members: &MemberPlaces,
     is_over_limit: bool,
     order: &mut EventOrder,
 ) {
-    let at = line.event_start;
+    let at = state.event_start;
     if is_over_limit {
         let message = "an event with more text or values than `limits.hold` and `limits.items`";
         order.reports.add(rules::LIMIT_EXCEEDED, at, message, "what was sent of it is kept");
-    } else if !line.is_framed
+    } else if !state.is_framed
         && members.object_members(&[]).any(|member| contract_fields(name).contains(&member.key.as_str()))
     {
         order.reports.add(
@@ -354,16 +354,18 @@ pub(super) fn report_unsent(
         let (key, level, extent) = (member.key.as_str(), member.level, member.extent);
         let parent = members.parent(member).map(|member| (member.key.as_str(), member.level));
         let is_field = match (parent, key) {
-            (None, _) if line.is_framed => is_expected(key),
+            (None, _) if state.is_framed => is_expected(key),
             (None, "data") => member.has_object(),
             (None, "event") => true,
             (None, _) => is_expected(key),
-            (Some(("data", 1)), _) if !line.is_framed => level == 2 && is_expected(key),
+            (Some(("data", 1)), _) if !state.is_framed => level == 2 && is_expected(key),
             // Nested inside a member that is left out.
             _ => continue,
         };
         // A second `text` in the same object already has a finding as a duplicate key.
-        if key == "text" && extent.place.offset != line.text_at && (is_over_limit || level != line.text_depth)
+        if key == "text"
+            && extent.place.offset != state.text_at
+            && (is_over_limit || level != state.text_depth)
         {
             let repair = "left out, the first one was sent";
             order.reports.add_at(
@@ -373,7 +375,7 @@ pub(super) fn report_unsent(
                 "the delta has a second `text`",
                 repair,
             );
-        } else if key == "id" && is_field && line.id.as_ref().is_some_and(|id| !is_acceptable_id(id)) {
+        } else if key == "id" && is_field && state.id.as_ref().is_some_and(|id| !is_acceptable_id(id)) {
             order.reports.add_at(rules::FIELD_TYPE, "J-009", extent, "`id` has the wrong type", "left out");
         } else if !is_field {
             let clipped_key = clip(key, 40);
@@ -381,7 +383,7 @@ pub(super) fn report_unsent(
             order.reports.add_at(rules::FIELD_EXTRA, "J-051", extent, message, "left out");
         }
     }
-    if !line.has_text {
+    if !state.has_text {
         order.report_empty_delta(name, at, "the text of a delta is empty");
     }
 }

@@ -11,9 +11,9 @@ use crate::repair::json::{
 };
 use crate::span::Place;
 
-/// One object while it is read, and what is known of its event.
+/// State of one object while it is read, with the facts about its event that are known so far.
 #[derive(Default)]
-pub(super) struct EventLine {
+pub(super) struct ObjectState {
     /// Start of the event (of the `event:` line in an SSE frame), and start of its object.
     pub(super) event_start: Place,
     pub(super) object_start: Place,
@@ -63,15 +63,15 @@ const MAX_LATE_KEYS: usize = 16;
 /// Largest buffer capacity, in bytes, that is reused.
 const MAX_REUSED_CAPACITY: usize = 256;
 
-impl EventLine {
-    /// Starts the object at `at`, after [`EventLine::clear`].
+impl ObjectState {
+    /// Starts the object at `at`, after [`ObjectState::clear`].
     pub(super) fn begin(&mut self, at: Place, is_framed: bool) {
         (self.event_start, self.object_start, self.depth, self.is_framed) = (at, at, 1, is_framed);
     }
 
     /// Resets the state for the next object; small buffers are reused.
     pub(super) fn clear(&mut self) {
-        let EventLine { top_key, nested_key, name, id_text, late_keys, .. } = self;
+        let ObjectState { top_key, nested_key, name, id_text, late_keys, .. } = self;
         for buffer in [&mut *top_key, &mut *nested_key, &mut *name, &mut *id_text] {
             if buffer.capacity() > MAX_REUSED_CAPACITY {
                 *buffer = String::new();
@@ -196,7 +196,7 @@ impl EventLine {
     }
 }
 
-/// A parsed object, kept with the [`EventLine`] of the same object until its event is emitted.
+/// A parsed object, kept with the [`ObjectState`] of the same object until its event is emitted.
 pub(super) struct CompleteObject {
     /// Members of the object; `None` if it exceeds the limits, empty if its text was streamed.
     pub(super) value: Option<Map<String, Value>>,

@@ -1,9 +1,9 @@
 //! JSONSeq dialect: one JSON object per line, each an event (J-050 to J-053).
 //!
-//! `parse` finds the objects; `line` is one object while it arrives, with the array that may hold it. `event`
-//! converts an object to an event, `surroundings` tracks the text between objects, `order` puts events in
-//! order and numbers phases. `reports` holds findings back until the first event. `write` writes a reply in
-//! this dialect, `prompt` the instructions for it.
+//! `parse` finds the objects; `line` has the state of one object while it arrives, and of the array that may
+//! hold it. `event` converts an object to an event, `surroundings` tracks the text between objects, `order`
+//! puts events in order and numbers phases. `reports` holds findings back until the first event. `write`
+//! writes a reply in this dialect, `prompt` the instructions for it.
 
 mod event;
 mod line;

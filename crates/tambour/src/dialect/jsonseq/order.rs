@@ -15,7 +15,7 @@ use crate::lex::markup::{MarkupLexer, MarkupToken};
 use crate::options::Options;
 use crate::span::{Extent, Place};
 
-/// Maximum number of keys whose texts are kept for a reply without an answer.
+/// Number of kept keys from which on no more texts are kept for a reply without an answer.
 const MAX_SPARE_KEYS: usize = 64;
 
 /// Destination of a delta's text.
@@ -403,7 +403,7 @@ impl EventOrder {
     }
 
     /// Keeps the text under doubtful keys, in case the reply has no other answer; at most `limits.hold` bytes
-    /// and [`MAX_SPARE_KEYS`] keys in total. Returns whether the text was kept.
+    /// in total, and nothing once [`MAX_SPARE_KEYS`] keys are kept. Returns whether the text was kept.
     pub(super) fn keep_spare(&mut self, text: &str, keys: Vec<(&'static str, Extent)>) -> bool {
         let has_room =
             self.spare_answer.len() + text.len() <= self.hold_limit && self.spare_keys.len() < MAX_SPARE_KEYS;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::event::{self, ParsedObject};
-use super::line::{CompleteObject, EventLine, OuterValue};
+use super::line::{CompleteObject, ObjectState, OuterValue};
 use super::order::EventOrder;
 use super::reports::PendingReports;
 use super::rules;
@@ -38,11 +38,11 @@ pub(super) struct JsonseqReader {
     builder: ValueBuilder,
     /// The top-level value: the current object, or the array around it.
     outer: OuterValue,
-    /// The current object.
-    line: EventLine,
-    /// The last complete object and its state, kept until it is known whether its end was written or added by
-    /// the JSON reader.
-    last_line: EventLine,
+    /// State of the current object.
+    object_state: ObjectState,
+    /// State of the last complete object, and the object, kept until it is known whether its end was written
+    /// or added by the JSON reader.
+    last_object_state: ObjectState,
     last_object: Option<CompleteObject>,
     /// Set once an object over several lines was reported.
     has_reported_pretty: bool,
@@ -73,9 +73,9 @@ impl JsonStructure for JsonseqReader {
     #[inline]
     fn handle_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink) {
         if let JsonEvent::StringDelta(text) = event
-            && let Some(target) = self.line.begin_piece()
+            && let Some(target) = self.object_state.begin_piece()
         {
-            return self.order.push_delta(target, text, self.line.event_start, out);
+            return self.order.push_delta(target, text, self.object_state.event_start, out);
         }
         if let JsonEvent::ThoughtEnd(_, ThoughtClosing::Unopened) = event
             && self.pending.has_begun()
@@ -86,7 +86,7 @@ impl JsonStructure for JsonseqReader {
             self.end_frame(ended_frame, out);
             self.surroundings.clear_prose();
         }
-        if self.line.depth > 0 {
+        if self.object_state.depth > 0 {
             self.handle_object_event(event, out);
         } else if self.thoughts.handle_event(event, self.pending.has_begun(), preface, out) {
             self.handle_thought_event(event, out);
@@ -100,7 +100,7 @@ impl JsonStructure for JsonseqReader {
     }
 
     fn handle_bracket(&mut self, place: TokenPlace<'_>) {
-        if self.outer.array_depth > 0 && self.line.depth <= 1 {
+        if self.outer.array_depth > 0 && self.object_state.depth <= 1 {
             self.outer.set_bracket(place.place());
         }
     }
@@ -116,9 +116,10 @@ impl JsonStructure for JsonseqReader {
     fn held_bytes(&self) -> usize {
         // Before the first event, the preface holds and counts all text.
         let thought_bytes = self.thoughts.held_bytes();
-        let last_line_bytes = if self.last_object.is_some() { self.last_line.held_bytes } else { 0 };
-        let line_bytes = self.line.held_bytes + last_line_bytes + self.surroundings.held_bytes();
-        self.order.held_bytes() + thought_bytes + if self.pending.has_begun() { line_bytes } else { 0 }
+        let last_object_bytes =
+            if self.last_object.is_some() { self.last_object_state.held_bytes } else { 0 };
+        let text_bytes = self.object_state.held_bytes + last_object_bytes + self.surroundings.held_bytes();
+        self.order.held_bytes() + thought_bytes + if self.pending.has_begun() { text_bytes } else { 0 }
     }
 
     fn prepare_finish(&mut self) {
@@ -150,8 +151,8 @@ impl JsonseqReader {
             is_truncated: false,
             builder: ValueBuilder::with_limits(limits.hold, limits.items).with_member_places(2),
             outer: OuterValue::default(),
-            line: EventLine::default(),
-            last_line: EventLine::default(),
+            object_state: ObjectState::default(),
+            last_object_state: ObjectState::default(),
             last_object: None,
             has_reported_pretty: false,
             options: Arc::clone(options),
@@ -238,36 +239,36 @@ impl JsonseqReader {
 
     /// Handles an event inside an object.
     fn handle_object_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
-        if matches!(event, JsonEvent::ArrayStart) && self.line.is_wrapper() {
+        if matches!(event, JsonEvent::ArrayStart) && self.object_state.is_wrapper() {
             // The object is a wrapper, not an event.
-            self.line.clear();
+            self.object_state.clear();
             return self.outer.begin_wrapper();
         }
-        self.line.begin_value(event);
+        self.object_state.begin_value(event);
         match event {
-            JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.line.depth += 1,
+            JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.object_state.depth += 1,
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
-                self.line.depth -= 1;
-                if self.line.depth == 0 {
+                self.object_state.depth -= 1;
+                if self.object_state.depth == 0 {
                     self.builder.push_event(event);
                     return self.end_object();
                 }
             }
             JsonEvent::Key { text, depth, place } => {
-                self.line.push_key(text, depth - self.outer.array_depth, *place)
+                self.object_state.push_key(text, depth - self.outer.array_depth, *place)
             }
             JsonEvent::StringStart => self.begin_string(out),
             JsonEvent::StringDelta(text) => {
-                self.line.push_string(text);
+                self.object_state.push_string(text);
                 self.builder.push_event(event);
                 if self.builder.is_over_limit() {
                     // The builder has discarded the value.
-                    self.line.held_bytes = 0;
+                    self.object_state.held_bytes = 0;
                 }
                 return;
             }
-            JsonEvent::StringEnd => self.line.end_string(),
-            JsonEvent::Number(number) => self.line.push_number(number),
+            JsonEvent::StringEnd => self.object_state.end_string(),
+            JsonEvent::Number(number) => self.object_state.push_number(number),
             _ => {}
         }
         self.builder.push_event(event);
@@ -292,10 +293,10 @@ impl JsonseqReader {
     /// Begins an object that may be an event.
     fn begin_object(&mut self) {
         let start = self.outer.object_start();
-        self.line.begin(start, self.outer.is_framed);
+        self.object_state.begin(start, self.outer.is_framed);
         if let Some(frame) = self.surroundings.open_frame.as_ref().filter(|_| self.outer.is_framed) {
-            self.line.event_start = frame.at;
-            self.line.name.clone_from(&frame.name);
+            self.object_state.event_start = frame.at;
+            self.object_state.name.clone_from(&frame.name);
         }
         self.builder.push_event(&JsonEvent::ValueStart(ValueStart {
             index: 0,
@@ -308,8 +309,8 @@ impl JsonseqReader {
     /// Ends the current object. [`JsonseqReader::end_item`] reads it later.
     fn end_object(&mut self) {
         let end = self.outer.end_object();
-        std::mem::swap(&mut self.line, &mut self.last_line);
-        self.line.clear();
+        std::mem::swap(&mut self.object_state, &mut self.last_object_state);
+        self.object_state.clear();
         self.last_object = Some(CompleteObject::new(&mut self.builder, end));
     }
 
@@ -332,7 +333,8 @@ impl JsonseqReader {
             && let Some(last_object) = &mut self.last_object
         {
             last_object.end = end.offset;
-            let spans_lines = end.place.line > self.last_line.object_start.line && !end.is_auto_closed;
+            let spans_lines =
+                end.place.line > self.last_object_state.object_start.line && !end.is_auto_closed;
             if spans_lines && !std::mem::replace(&mut self.has_reported_pretty, true) {
                 self.order.reports.add(
                     rules::LINES_PRETTY,
@@ -350,11 +352,11 @@ impl JsonseqReader {
 
     /// Starts a string in an object, and streams it if it is the text of a delta with a known name and id.
     fn begin_string(&mut self, out: &mut dyn IntentSink) {
-        if !self.line.begin_string() {
+        if !self.object_state.begin_string() {
             return;
         }
-        let (at, id) = (self.line.event_start, self.line.id.as_ref());
-        let target = match self.line.name.trim() {
+        let (at, id) = (self.object_state.event_start, self.object_state.id.as_ref());
+        let target = match self.object_state.name.trim() {
             "final_delta" => {
                 self.pending.release(out);
                 self.order.begin_final_delta(at, out)
@@ -365,43 +367,42 @@ impl JsonseqReader {
             }
             _ => return,
         };
-        self.line.stream(target);
+        self.object_state.stream(target);
         self.builder.discard_value();
     }
 
-    /// Reads the object of the last line as an event. Returns its members, so that their memory can be
-    /// reused.
+    /// Reads a complete object as an event. Returns its members, so that their memory can be reused.
     fn read_object(
         &mut self,
-        parsed_line: CompleteObject,
+        complete_object: CompleteObject,
         is_truncated: bool,
         out: &mut dyn IntentSink,
     ) -> MemberPlaces {
-        let CompleteObject { value, duplicates, mut members, end } = parsed_line;
-        let line = &self.last_line;
+        let CompleteObject { value, duplicates, mut members, end } = complete_object;
+        let state = &self.last_object_state;
         members.end_members(end);
         for duplicate in duplicates {
-            let is_late = line.is_late(duplicate.second.place.offset);
+            let is_late = state.is_late(duplicate.second.place.offset);
             let mut report =
                 if is_late { duplicate.report_first_kept() } else { duplicate.report_last_kept() };
             // The value of the last member has no recorded end.
             report.end = if report.end <= report.place.offset { end } else { report.end };
             self.pending.add(report, out);
         }
-        let open_frame = if line.is_framed { self.surroundings.open_frame.take() } else { None };
+        let open_frame = if state.is_framed { self.surroundings.open_frame.take() } else { None };
         let Some(object) = value else {
-            if line.target.is_some() {
+            if state.target.is_some() {
                 let is_over_limit = true;
-                event::report_unsent(line.name.trim(), line, &members, is_over_limit, &mut self.order);
+                event::report_unsent(state.name.trim(), state, &members, is_over_limit, &mut self.order);
             } else {
                 let message = "an event with more text or values than `limits.hold` and `limits.items`";
-                self.order.reports.add(rules::LIMIT_EXCEEDED, line.event_start, message, "left out");
+                self.order.reports.add(rules::LIMIT_EXCEEDED, state.event_start, message, "left out");
             }
             return members;
         };
         self.is_truncated |= is_truncated && open_frame.is_none() && event::may_become_event(&object);
         let frame_name = open_frame.map(|frame| frame.name).filter(|name| !name.is_empty());
-        let parsed = ParsedObject { line, object, members: &members, end, is_truncated };
+        let parsed = ParsedObject { state, object, members: &members, end, is_truncated };
         event::read_event(parsed, frame_name, &self.options.limits, &mut self.order, &mut self.pending, out);
         members
     }

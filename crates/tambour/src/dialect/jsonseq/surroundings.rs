@@ -60,7 +60,7 @@ pub(super) struct ObjectPrefix {
 }
 
 impl LineSurroundings {
-    /// Holds back at most `limit` bytes of prose.
+    /// Creates surroundings that hold back at most `limit` bytes of prose.
     pub(super) fn new(limit: usize) -> LineSurroundings {
         LineSurroundings {
             lines: SurroundingLines::default(),

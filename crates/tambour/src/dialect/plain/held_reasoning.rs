@@ -274,7 +274,8 @@ impl PlainParser {
         report_in_answer(raw, at, out);
     }
 
-    /// Gives up waiting for a closing mark: the reasoning ended at the last one, or without one is all text.
+    /// Gives up waiting for a closing mark: the reasoning ended at the last one that was read, or, if there
+    /// was none, the held text is text of the answer.
     pub(super) fn give_up_held(&mut self, out: &mut dyn IntentSink) {
         let Some(reasoning) = self.held_reasoning.as_mut() else { return };
         let Some((close_start, close_len)) = reasoning.last_close else {

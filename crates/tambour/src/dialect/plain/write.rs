@@ -21,11 +21,11 @@ pub(super) fn write(events: &[Event<'_>], starts_in_reasoning: bool) -> String {
             _ => {}
         }
     }
-    // A byte order mark at the very start is no text to the reader: empty reasoning keeps it.
+    // The reader drops a byte order mark at the very start, so empty reasoning is written before it.
     if reasoning.is_empty() && !starts_in_reasoning && !answer.starts_with('\u{FEFF}') {
         return answer;
     }
-    // The first pair of marks that the reasoning does not contain.
+    // The first pair of marks that can enclose the reasoning.
     let (pair, reasoning) = match marks::MARK_PAIRS.iter().find(|pair| can_enclose(pair, &reasoning)) {
         Some(pair) => (pair, reasoning),
         None => (&marks::MARK_PAIRS[0], reasoning.replace('<', "&lt;").replace(['[', '◁'], "(")),

@@ -152,8 +152,8 @@ impl QueriesBlock {
         is_json
     }
 
-    /// If another block begins here, which shows that this one was left open, returns the index in the body
-    /// where the opening of the other block starts.
+    /// Returns the index in the body where the opening of another block starts, or `None` if no other block
+    /// begins here. Another block shows that this one was left open.
     fn find_next_opening(&mut self) -> Option<usize> {
         self.scan.read(&self.body);
         if self.scan.is_in_string {

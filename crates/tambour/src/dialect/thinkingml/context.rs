@@ -34,7 +34,7 @@ pub(super) enum LineContent {
     Text,
 }
 
-/// A `<final>` in the text of another element. It is not the answer so far, but may become it.
+/// A `<final>` in the text of another element, which may turn out to be the answer.
 pub(super) struct QuotedFinal {
     /// The tag and the text after it, as written.
     pub(super) raw: String,

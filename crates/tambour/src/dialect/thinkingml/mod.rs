@@ -104,8 +104,8 @@ impl ThinkingMlReader {
 }
 
 impl ThinkingMlReader {
-    /// Reads the text of a comment outside the elements a second time, as ordinary text, if it hides the only
-    /// structure of the reply.
+    /// Reads the text of a comment outside the elements a second time, as ordinary text, if the comment hides
+    /// an element and the reply has no `<final>` outside of it.
     fn reread_comment(&mut self, out: &mut dyn IntentSink) {
         let mut runs = self.frame.take_commented_text();
         if let Some((last, _)) = runs.last_mut() {

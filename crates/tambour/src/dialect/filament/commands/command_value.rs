@@ -30,8 +30,8 @@ pub(super) fn quoted_content(text: &str) -> Option<&str> {
 /// Reason why a value that is code cannot be used.
 pub(super) const COMPUTED_VALUE_FAULT: &str = "it would have to be computed";
 
-/// Parses a value: `true`, `false`, `null`, `undefined`, JSON, a quoted text, or an object or list in
-/// JavaScript notation. Any other text that is not code is the value itself.
+/// Parses a value: `true`, `false`, `null`, `undefined`, JSON, a number such as `+5` or `.5`, a quoted text,
+/// or an object or list in JavaScript notation. Any other text that is not code is the value itself.
 ///
 /// # Errors
 /// Returns the reason if the value would have to be computed or guessed.
@@ -90,7 +90,7 @@ fn parse_literal(text: &str, limits: &Limits) -> Result<Value, String> {
     }
 }
 
-/// Parses numbers that JSON would write differently: `+5`, `.5` and `-.5`.
+/// Parses a number that JSON would write differently, such as `+5`, `.5` or `-.5`.
 fn parse_signed(text: &str) -> Option<Value> {
     let (sign, digits) = match text.strip_prefix(['+', '-']) {
         Some(digits) => (if text.starts_with('-') { "-" } else { "" }, digits),

@@ -39,7 +39,7 @@ struct CommentEndTag {
     len: usize,
     /// Place of the tag.
     start: Place,
-    /// Set if a tag of the structure opens after this one, still in the comment.
+    /// Set if an opening tag of the structure follows this tag in a comment in the content.
     is_reopened: bool,
 }
 

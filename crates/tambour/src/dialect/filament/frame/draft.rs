@@ -52,7 +52,7 @@ pub(super) enum InnerEnd {
 /// Maximum number of times that a text is read, so that the cost stays linear.
 const MAX_READS: usize = 8;
 
-/// Event that makes a held draft part of the thinking.
+/// Reason why a held draft is part of the thinking.
 #[derive(Clone, Copy)]
 pub(super) enum DraftEnd {
     /// The closing mark of the thought.
@@ -103,7 +103,7 @@ impl FilamentFrame {
         }
     }
 
-    /// Holds the text of the thought that begins at `start` with `mark`.
+    /// Holds the text of the open thought from `start` on, where `mark` is.
     fn hold_draft(&mut self, mark: String, doubtful_end: Option<DoubtfulEnd>, start: Place) {
         self.draft = Some(HeldDraft {
             start,
@@ -115,7 +115,8 @@ impl FilamentFrame {
         });
     }
 
-    /// Counts a nested thought that opens in the open thought, unless a self-closing tag opens it.
+    /// Counts a nested thought that opens in the open thought, if a tag began the open thought. `stays_open`
+    /// is false if the nested thought is only a self-closing tag, which does not count.
     pub(super) fn open_inner_thought(&mut self, stays_open: bool) {
         if stays_open && matches!(&self.open_element, OpenElementState::Thought(part) if part.tag.is_some()) {
             *self.inner_thought_count_mut() += 1;
@@ -201,7 +202,7 @@ impl FilamentFrame {
         }
     }
 
-    /// Resolves held text as a draft: thinking, in which nothing acts. `end` is the event that shows this.
+    /// Resolves held text as a draft: thinking, in which nothing acts. `end` is the reason.
     pub(super) fn keep_draft(&mut self, end: DraftEnd, out: &mut dyn IntentSink) {
         let has_doubtful_end = self.draft.as_ref().is_some_and(|draft| draft.doubtful_end.is_some());
         if has_doubtful_end && !matches!(end, DraftEnd::Mark) {

@@ -192,7 +192,7 @@ impl FilamentFrame {
             return self.push_token(token, LazyPlace::from(at), out);
         }
         if let OpenElementState::Block(block) = &mut self.open_element {
-            // A tag that was held because of an open string, and counts, is outside of any string.
+            // The tag was held because of an open string. It counts, so it is outside of any string.
             block.string_tracker = StringTracker::default();
             return self.handle_block_tag(&token, &tag, at, out);
         }
@@ -428,7 +428,7 @@ impl FilamentFrame {
         }
     }
 
-    /// Reads text of a block; beyond the limit it is text of the content.
+    /// Reads text of a block. Once the block exceeds the limit, all its text becomes text of the content.
     pub(super) fn push_block_text(&mut self, text: &str, at: LazyPlace<'_>, out: &mut dyn IntentSink) {
         let limit = self.context.options.limits.value;
         let OpenElementState::Block(block) = &mut self.open_element else { return };

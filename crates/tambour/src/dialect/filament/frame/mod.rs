@@ -34,7 +34,7 @@ use comment::HeldComment;
 use draft::HeldDraft;
 use reasoning_marks::MarkCarry;
 
-/// Reader of a reply.
+/// Reader of the tokens of one reply.
 pub(super) struct FilamentFrame {
     context: BlockContext,
     tags: TagTable,

@@ -1,4 +1,4 @@
-//! Reasoning marks that are not tags, such as `[THINK]`, in text outside of the content and of blocks.
+//! Reasoning marks that are not tags, such as `[THINK]`, in a thought or outside of tags.
 
 use super::super::rules;
 use super::super::tags::ElementKind;

@@ -279,8 +279,8 @@ impl ReplyFrame {
         self.read_quote(answer, out);
     }
 
-    /// Also reads as the answer a `<final>` that was emitted as text of another element. `parent` names that
-    /// element in the finding.
+    /// Reads a `<final>` again as the answer, after it was emitted as text of another element. `parent` names
+    /// that element in the finding.
     pub(super) fn begin_quoted_answer(&mut self, parent: &str, quote: QuotedFinal, out: &mut dyn IntentSink) {
         let message = format!("`<final>` begins inside {parent}, and no other one follows");
         let repair = "read as the answer too";

@@ -91,8 +91,8 @@ impl IntentSink for ReportHolder<'_> {
 }
 
 impl ReplyFrame {
-    /// Takes the text after a `<!--` that hides a structure, if the reply has ended without another
-    /// structure.
+    /// Takes the text after a `<!--` that hides an element, if the reply has ended outside of elements and
+    /// without a `<final>`.
     pub(in super::super) fn take_commented_text(&mut self) -> Vec<(String, Place)> {
         if self.part != FramePart::Surrounding || self.seen_elements.has(ThinkingMlElement::Final) {
             return Vec::new();
