@@ -66,7 +66,7 @@ pub struct Rule {
     /// its public name; `finish`, `reasoning` or `tools` as in fixtures; `dialect`; `encoding=latin1`, where
     /// each character is one byte.
     pub with: &'static [&'static str],
-    /// A complete reply (or stream of events, or list of queries, or JSON text) that breaks it.
+    /// A complete reply (or stream of events, or list of queries, or JSON text) that breaks the rule.
     pub broken: &'static str,
     /// A counterpart of `broken` that breaks neither this rule nor any other.
     pub correct: &'static str,
@@ -210,7 +210,7 @@ macro_rules! rules {
             $($(broken: $own_broken,)? correct: $own_correct,)?
             $(..$shared)?
         };)+
-        /// The rules, in the order of the specification.
+        /// The rules, in the order of the table.
         pub(crate) static RULES: &[&$crate::finding::Rule] = &[$($name),+];
     };
 }

@@ -224,7 +224,7 @@ pub(super) fn parse_think(
     }
     if let Some(name) = fields.keys().next() {
         let suffix = if fields.len() > 1 {
-            format!("; the answer has {}", format_count(fields.len() as u64 - 1, "more such field"))
+            format!("; the answer has {}", format_count(fields.len() - 1, "more such field"))
         } else {
             String::new()
         };

@@ -267,7 +267,7 @@ impl FormatInstructions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExampleStyle {
-    /// Languages that the opening fences of such blocks name.
+    /// Languages that the opening fences of these replies name.
     pub languages: &'static [&'static str],
     /// Set if the fence is part of the reply.
     pub includes_fence: bool,

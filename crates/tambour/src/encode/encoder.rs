@@ -34,7 +34,8 @@ pub enum EncoderEntryKind<'a> {
     Event(&'a str),
 }
 
-/// Writes a log in one protocol. The output depends on the entries alone, so a replay yields the same bytes.
+/// Writes a log in one protocol. The output for entries depends on the entries alone, so a replay of the log
+/// yields the same bytes for them.
 pub trait Encoder: Send {
     /// Writes the start of the stream, before any entry. `is_running` is true if the message is still
     /// running; `now` is the time in RFC 3339.

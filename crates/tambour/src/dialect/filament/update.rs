@@ -285,7 +285,7 @@ struct OperationReader<'a> {
 
 impl OperationReader<'_> {
     /// Reads the operations of a list or object. Reasons in an object are appended to `analysis`. `None` if
-    /// there are no operations.
+    /// the value has no operation and is not an empty list.
     fn read_value(&mut self, value: &Value, analysis: &mut Vec<String>) -> Option<Vec<Operation>> {
         match value {
             Value::Array(items) if is_operation(items) => {

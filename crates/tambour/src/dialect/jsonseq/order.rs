@@ -15,7 +15,7 @@ use crate::lex::markup::{MarkupLexer, MarkupToken};
 use crate::options::Options;
 use crate::span::{Extent, Place};
 
-/// Number of kept keys from which on no more texts are kept for a reply without an answer.
+/// Limit on kept keys; once it is reached, no more texts are kept for a reply without an answer.
 const MAX_SPARE_KEYS: usize = 64;
 
 /// Destination of a delta's text.

@@ -125,7 +125,7 @@ impl TagCandidate {
     }
 }
 
-/// Longest tag that is awaited, in bytes.
+/// Maximum length in bytes of a tag whose end is awaited.
 const MAX_TAG_BYTES: usize = 1 << 10;
 
 /// Returns whether a text ends with a closing tag or a comment.

@@ -75,7 +75,7 @@ pub struct OpeningTag {
     pub name: &'static str,
     /// Position in which the tag identifies the dialect.
     pub position: TagPosition,
-    /// Attributes that it may have; any other attribute marks it as part of another vocabulary.
+    /// Attributes that the tag may have; with any other attribute the tag is of another vocabulary.
     pub attributes: &'static [&'static str],
 }
 

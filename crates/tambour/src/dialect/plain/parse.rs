@@ -181,7 +181,7 @@ impl PlainParser {
         self.last_unopened.is_some_and(|mark| offset < mark)
     }
 
-    /// Returns the answer.
+    /// Returns the writer of the answer.
     pub(super) fn answer(&mut self) -> &mut AnswerWriter {
         &mut self.answer
     }

@@ -21,7 +21,8 @@ pub(super) struct TopLevelText {
     /// Index after the first `<!--` that hides an element.
     hiding_comment: Option<usize>,
     /// Index after the `<!--` of a comment that is still open and contains an element that does not begin its
-    /// line. The element is read, unless the comment is closed and has text before or after it.
+    /// line. The element is read at the end of the reply, unless the comment is closed by then and has text
+    /// before or after it.
     midline_comment: Option<usize>,
     /// A closed comment with no text before it: the index after its `<!--` and the index after its `-->`.
     sole_comment: Option<(usize, usize)>,

@@ -11,7 +11,7 @@ use crate::lex::space::is_blank;
 use crate::limits::Limits;
 use crate::span::Place;
 
-/// Writes the events of one reply as ThinkingML. Reading it gives the same events.
+/// Writes the events of one reply as ThinkingML, which gives the same events when it is read.
 #[must_use]
 pub(super) fn write(events: &[Event<'_>]) -> String {
     let is_block_required = true;

@@ -10,7 +10,7 @@ pub(super) struct ArgumentMarks {
     pub(super) open: &'static str,
     /// Mark after the value.
     pub(super) close: &'static str,
-    /// Texts one of which follows every closed argument except the last.
+    /// Texts of which one follows a closed argument, unless the arguments end there.
     pub(super) followers: &'static [&'static str],
     /// Other marks of the format, which end an argument that is not closed.
     pub(super) other_marks: &'static [&'static str],
@@ -57,7 +57,7 @@ pub(super) struct ArgumentExtent {
 }
 
 impl<'m> MarkIndex<'m> {
-    /// Finds the marks of a text; each byte is read once.
+    /// Finds the marks of a text in linear time.
     pub(super) fn new(text: &str, marks: &'m ArgumentMarks) -> MarkIndex<'m> {
         let (open_offsets, close_offsets, mention_offsets) = (Vec::new(), Vec::new(), Vec::new());
         let (end_offsets, boundary_offsets) = (Vec::new(), Vec::new());

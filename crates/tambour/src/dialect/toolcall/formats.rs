@@ -133,9 +133,10 @@ pub(super) struct CallForm {
     pub(super) body: CallBody,
     /// Closing marks, in order. All but the last are optional.
     pub(super) close_marks: &'static [&'static str],
-    /// Set if the last closing mark is optional too, because servers remove it or the form has none.
+    /// Set if a call may end without its last closing mark, because servers remove the mark or the form has
+    /// none.
     pub(super) is_open_ended: bool,
-    /// Set if a semicolon can join another call to it.
+    /// Set if a semicolon can join another call to this one.
     pub(super) is_joinable: bool,
     /// Set if the mark has a meaning only once its format is known; before that it is text.
     pub(super) needs_format: bool,

@@ -194,9 +194,9 @@ const DECLARATION_KEYWORDS: &[&str] = &["let", "const", "var"];
 pub(super) struct JavaScriptTracker<'t> {
     /// Names of the variables that were declared.
     variables: HashSet<&'t str>,
-    /// For each open round bracket, whether it holds a condition.
+    /// One flag for each open round bracket: true if the bracket holds a condition.
     brackets: Vec<bool>,
-    /// For each open brace, whether it is uncertain that its content runs.
+    /// One flag for each open brace: true if it is uncertain that the content runs.
     braces: Vec<bool>,
     /// Number of `true` in `braces`.
     doubtful_count: usize,

@@ -1,10 +1,10 @@
 //! Comments in the content or outside of tags: their text, and their end (F-103, R-85).
 //!
-//! An unclosed comment ends before the first closing tag of the content in it or, outside of tags, before the
-//! first tag of the structure in it; the text from that tag on is read again. The comment is known to be
-//! unclosed when another comment begins after such a tag, or when the reply ends. Outside of tags, an
-//! unclosed comment without such a tag is not a comment: `<!--` is text, and the text after it is read again
-//! too.
+//! An unclosed comment ends before the first closing tag of the content in it or, outside of tags, also
+//! before the first opening tag of the structure in it; the text from that tag on is read again. The comment
+//! is known to be unclosed when another comment begins after such a tag, or when the reply ends. Outside of
+//! tags, an unclosed comment without such a tag is not a comment: `<!--` is text, and the text after it is
+//! read again too.
 
 use super::super::rules;
 use super::{FilamentFrame, OpenElementState, report_at};

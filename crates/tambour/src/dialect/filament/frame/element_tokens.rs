@@ -112,7 +112,8 @@ impl FilamentFrame {
         matches!(self.open_element, OpenElementState::Outside) || self.is_untagged()
     }
 
-    /// Reports a tag that the structure does not know, in text outside of tags.
+    /// Reports an opening tag that the structure does not know, in text outside of tags. Does not report
+    /// inline HTML, or tags in code or a draft.
     fn report_unknown_tag(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
         let is_inline_html = INLINE_HTML.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
         if is_inline_html

@@ -61,7 +61,7 @@ pub(super) struct FilamentFrame {
     has_begun: bool,
     /// Set once thoughts are over.
     is_answering: bool,
-    /// Thinking without a tag, which becomes the content of a reply that has none (F-209).
+    /// Thinking without a tag, which becomes the content of a reply without other content (F-209).
     head_text: String,
     /// Calls held until the end of the reply.
     held_calls: Vec<HeldToolCall>,

@@ -9,9 +9,9 @@ use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
-/// A `</thinking>` that may be a mention, and the text after it. It is text if another `</thinking>`, or a
-/// `<phase>` at the start of a line, follows. It ends thinking if `<final>` begins a line before that, or if
-/// none of these follows before the end of the reply or within `limits.hold`. It also ends thinking if no
+/// A `</thinking>` that may be a mention, and the text after it. The tag is text if another `</thinking>`, or
+/// a `<phase>` at the start of a line, follows. It ends thinking if `<final>` begins a line before that, or
+/// if none of these follows before the end of the reply or within `limits.hold`. It also ends thinking if no
 /// text follows it on its line.
 pub(super) struct ThinkingMention {
     /// The tag as written.

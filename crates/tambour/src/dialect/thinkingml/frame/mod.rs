@@ -27,7 +27,7 @@ use crate::span::{LazyPlace, Place};
 use mention::ThinkingMention;
 use preserved_text::{HeldSummary, TextBeforeSummary};
 
-/// Reads tokens. Each part of the reply has its own methods.
+/// Reader of the tokens of a reply, with separate methods for each part.
 pub(super) struct ReplyFrame {
     /// Current part of the reply.
     part: FramePart,

@@ -58,7 +58,7 @@ impl HeldSummary {
 /// Maximum number of findings held with a summary; with more of them the element is taken as a summary.
 const MAX_HELD_REPORTS: usize = 64;
 
-/// Output that collects findings and passes on everything else.
+/// Sink that collects findings and passes on everything else.
 struct ReportHolder<'a> {
     reports: &'a mut Vec<FindingReport>,
     out: &'a mut dyn IntentSink,

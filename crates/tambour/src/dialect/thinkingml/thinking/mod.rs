@@ -74,7 +74,7 @@ enum ThinkingState {
     NotBegun,
     Open,
     Closed,
-    /// Phases come outside of it (loose phases): its tag is missing, or the element has closed.
+    /// Closed, or without a tag; phases come outside of it (loose phases).
     Loose,
 }
 
