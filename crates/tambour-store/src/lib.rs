@@ -77,7 +77,7 @@ pub enum StoreError {
     /// The data folder, or a file in it, cannot be used.
     #[error("the data folder cannot be used: {0}")]
     Folder(#[from] std::io::Error),
-    /// Another server uses the same database. Each of them would treat the other's running messages as
+    /// Another server uses the same database. Each of the two would treat the other's running messages as
     /// abandoned.
     #[error("the database {0} is in use by another server")]
     InUse(String),
@@ -136,31 +136,32 @@ pub trait Store: Log + Rows {
     /// Returns the identity of the server that the store belongs to.
     fn identity(&self) -> &ServerIdentity;
 
-    /// Checks, without writing anything, that the store is open and the last write of the database succeeded.
+    /// Checks, without using the database, that the store is open and should be able to write.
     ///
     /// # Errors
-    /// [`StoreError::Closed`], or [`StoreError::Unwritable`] while a failed write is retried.
+    /// [`StoreError::Closed`]; [`StoreError::Unwritable`] while a failed write is retried (SQLite);
+    /// [`StoreError::LeaseLost`] if the lease of this server is no longer valid (PostgreSQL).
     fn check_available(&self) -> Result<(), StoreError>;
 
-    /// Checks that the store can write: writes a probe and waits until the database has it, at most two
-    /// seconds.
+    /// Checks that the database works, within two seconds: SQLite has to store a probe, PostgreSQL to answer a
+    /// query.
     ///
     /// # Errors
-    /// The store cannot write.
+    /// The database failed or did not answer in time, or [`Store::check_available`] fails.
     async fn check_ready(&self) -> Result<(), StoreError>;
 
     /// Resolves when the store cannot continue and the process must restart.
     async fn wait_dead(&self);
 
-    /// Ends the retries of writes that fail, for example for lack of disk space. Data that is not on the
-    /// journal yet is lost.
+    /// Ends the retries of writes that fail, for example for lack of disk space. Data that is neither on the
+    /// journal nor in the database yet is lost.
     fn release_waiters(&self);
 
-    /// Finishes pending writes and closes the database, each within two seconds. What the database then lacks
-    /// is on the journal, which the next start replays.
+    /// Finishes pending writes and closes the database, each within two seconds. What a SQLite database then
+    /// lacks is on the journal, which the next start replays.
     async fn close(&self);
 
-    /// Returns the coordination with other servers; `None` if only this one can use the database.
+    /// Returns the coordination with other servers; `None` if only this server can use the database.
     fn cluster(&self) -> Option<&dyn Cluster>;
 }
 

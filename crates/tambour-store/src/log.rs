@@ -52,8 +52,8 @@ pub struct NewRun {
     /// True if the message is refused while another one of the conversation runs. Otherwise its run can wait
     /// with [`Lease::wait_earlier_runs`].
     pub is_exclusive: bool,
-    /// RFC 3339 time. A message with the same idempotency key that was created before it does not count as
-    /// the same request.
+    /// RFC 3339 time. A message with the same idempotency key that was created before this time does not count
+    /// as the same request.
     pub repeat_since: String,
     /// Id of the message that this one replaces. The replaced message and all later ones of the conversation
     /// become superseded, and their state updates are undone.
@@ -152,14 +152,15 @@ pub trait Log: Send + Sync {
     async fn acquire(&self, new: NewRun) -> Result<AcquireOutcome, StoreError>;
 
     /// Takes over the run of a message; the former holder is fenced. `None` if the run has ended or does not
-    /// exist.
+    /// exist, or if another living server holds its lease.
     ///
     /// # Errors
     /// The database failed.
     async fn claim(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError>;
 
-    /// Returns messages that were running when this server last stopped, and those whose row names no server
-    /// (written by older versions). Runs of other servers are not included.
+    /// Returns messages that run although nobody drives them: those that were running when this server last
+    /// stopped, those whose row names no server and, if servers share the database, those whose server is
+    /// gone. Runs of other living servers are not included.
     ///
     /// # Errors
     /// The database failed.
@@ -179,7 +180,8 @@ pub trait Log: Send + Sync {
     ) -> BoxFuture<'a, Result<(Vec<Batch>, LogState), StoreError>>;
 
     /// Follows the entries after number `after`, in batches of about `bytes` bytes. The stream ends after the
-    /// end of the log or, for a run that has not ended, when its lease is dropped or fenced.
+    /// end of the log or, for a run that has not ended, when its lease is dropped, or fenced without another
+    /// server taking over.
     fn follow(
         &self,
         message: &str,

@@ -121,8 +121,8 @@ impl<T> RowPage<T> {
 }
 
 impl MessageRow {
-    /// Reads a page of rows: at most `limit` and about `bytes` bytes, but at least one. The query should return
-    /// one row more than `limit`: if it comes, more follow.
+    /// Reads a page of rows: at most `limit` rows and about `bytes` bytes, but at least one row. The query
+    /// should request one row more than `limit`, whose presence shows that more rows follow.
     pub(super) async fn read_page<E>(
         mut rows: impl Stream<Item = Result<MessageRow, E>> + Unpin,
         limit: u32,
@@ -143,7 +143,7 @@ impl MessageRow {
 }
 
 impl TurnHistory {
-    /// Reads about `bytes` bytes of rows, but at least one.
+    /// Reads about `bytes` bytes of rows, but at least one row.
     pub(super) async fn read_within<E>(
         mut rows: impl Stream<Item = Result<TurnHistory, E>> + Unpin,
         bytes: usize,

@@ -15,7 +15,8 @@ pub struct StoredResponse {
     pub location: Option<String>,
     /// Body of the response, JSON.
     pub body: Vec<u8>,
-    /// Ids of things that the response names. Deleting one of these things deletes the response, too.
+    /// Ids of things that the response names; empty in a response that was read. Deleting one of these things
+    /// deletes the response, too.
     pub named_ids: Vec<String>,
 }
 

@@ -34,9 +34,10 @@ pub struct ActionCoverage {
     pub action_id: Option<String>,
     /// Condition of the action, if it has one.
     pub condition: Option<String>,
-    /// Number of dialogues that reached it: it called the model, or sent a request to the client.
+    /// Number of dialogues that reached the action: they called the model for it, or sent its request to the
+    /// client.
     pub reached: u32,
-    /// Number of dialogues that skipped it because its condition did not hold.
+    /// Number of dialogues that skipped the action because its condition did not hold.
     pub left_out: u32,
     /// Highest number of rounds answered in a single dialogue.
     pub rounds: u32,
@@ -53,7 +54,7 @@ pub struct ActionCoverage {
 pub struct ExitCount {
     /// Rule of the exit decision for `ai_say`; `answered` or `unanswered` for `ai_ask`.
     pub exit: &'static str,
-    /// Number of dialogues that took it.
+    /// Number of dialogues that took this way.
     pub count: u32,
 }
 

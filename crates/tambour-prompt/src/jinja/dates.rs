@@ -273,7 +273,7 @@ pub fn format_duration(milliseconds: i64, locale: Locale) -> String {
     let months = days * 4800.0 / 146_097.0;
     let years = months / 12.0;
     let is_chinese = locale == Locale::Zh;
-    // The first unit in which the duration stays below its threshold.
+    // Picks the first unit whose threshold is above the duration.
     let text = match (round(seconds), round(minutes), round(hours), round(days), round(months), round(years))
     {
         (..45, ..) => {

@@ -1,8 +1,8 @@
 //! Copies of values that a template sets: of bounded depth, and without lazy values in them.
 //!
 //! A loop that puts a value into a list and the list into the value, or that filters the result of its
-//! previous round, nests one level deeper in each round. Dropping or traversing such a value would overflow
-//! the stack.
+//! previous iteration, nests one level deeper in each iteration. Dropping or traversing such a value would
+//! overflow the stack.
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};

@@ -121,8 +121,8 @@ impl Admin for PostgresStore {
     }
 }
 
-/// Tells the other servers that settings or keys change with this transaction. Changes are made one after the
-/// other.
+/// Tells the other servers that settings or keys change with this transaction. The row also serves as a lock:
+/// such transactions run one after the other.
 async fn note_change(connection: &mut PgConnection, name: &str) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into shared_versions (name, version) values ($1, 1) \

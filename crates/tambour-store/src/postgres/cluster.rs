@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use super::PostgresStore;
 use crate::{Cluster, ClusterStatus, PeerReader, StoreError, StreamTokenRow};
 
-/// Requests of a key that may come at once: those of this time.
+/// Time for which a key may use its allowance at once: a burst has at most the requests of this time.
 const BURST: Duration = Duration::from_secs(60);
 
 #[async_trait]
@@ -73,7 +73,8 @@ impl Cluster for PostgresStore {
     }
 
     async fn count_request(&self, key: &str, interval: Duration) -> Result<Option<Duration>, StoreError> {
-        // Each request moves the time on, from now on at the earliest; it may be a minute ahead.
+        // Each request moves `rate_until`, or the present if that is later, on by the interval. A request that
+        // would move it further ahead than `BURST` is refused.
         let query = sqlx::query(
             "insert into key_rates (key, rate_until) values ($1, now() + $2 * interval '1 second') \
              on conflict (key) do update \

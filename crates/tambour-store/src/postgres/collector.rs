@@ -55,7 +55,7 @@ impl AppendQueue {
         self.queued.notify_one();
     }
 
-    /// Takes what waits, within the limits of a statement; nothing if nothing waits.
+    /// Takes the appends that wait, within the limits of a statement; an empty list if none wait.
     fn take(&self) -> Vec<TakenAppend> {
         let mut runs = self.lock();
         let (mut taken, mut bytes) = (Vec::new(), 0);
@@ -82,7 +82,7 @@ impl AppendQueue {
         taken
     }
 
-    /// Waits until something waits, and takes it.
+    /// Waits until appends are queued, and takes them.
     async fn next_group(&self) -> Vec<TakenAppend> {
         loop {
             let taken = self.take();
@@ -108,8 +108,8 @@ pub(super) async fn collect_appends(shared: Arc<StoreState>) {
     }
 }
 
-/// Writes a group of appends, retrying until the database answers. Shows stored entries to readers, and fences
-/// the runs whose entries were refused, or all of them once the lease of this server may be lost.
+/// Writes a group of appends, retrying until the database answers, waits are aborted or the lease of this
+/// server may be lost. Shows stored entries to readers, and fences the runs whose entries were not stored.
 async fn write_group(shared: &StoreState, group: Vec<TakenAppend>) {
     let mut pause = Duration::from_millis(20);
     let mut may_be_stored = false;
@@ -137,8 +137,9 @@ async fn write_group(shared: &StoreState, group: Vec<TakenAppend>) {
     }
 }
 
-/// Stores a group of appends, or finds that it is stored. Gives up when the lease of this server is over, and
-/// then also the connection: the database may be silent.
+/// Stores a group of appends, or finds that they are stored; returns the ids of the messages whose entries
+/// are. Gives up when the lease of this server is over, and then closes the connection too: the database may
+/// be silent.
 async fn attempt(
     shared: &StoreState,
     group: &[TakenAppend],
@@ -147,7 +148,7 @@ async fn attempt(
     let mut connection = shared.append_pool.acquire().await?;
     let work = async {
         let mut stored = store_entries(&mut connection, group).await?;
-        // An earlier attempt without an answer may have stored what this one was refused.
+        // An earlier attempt without an answer may have stored the entries that are refused now.
         if may_be_stored && stored.len() < group.len() {
             stored.extend(find_stored(&mut connection, group).await?);
         }
@@ -162,12 +163,12 @@ async fn attempt(
     }
 }
 
-/// Shows stored entries to readers, or fences the run if they were refused.
+/// Shows stored entries to readers, or fences the run if they were not stored.
 fn settle(shared: &StoreState, append: &TakenAppend, is_stored: bool) {
     let tail = &append.run.tail;
     if is_stored {
         tail.mark_stored(&append.drained);
-        // A server that may have lost its lease shows nothing, even if it is stored.
+        // A server that may have lost its lease shows no entries, not even stored ones.
         if shared.server_lease.is_valid() {
             tail.publish(append.drained.end());
         }
@@ -181,7 +182,8 @@ fn settle(shared: &StoreState, append: &TakenAppend, is_stored: bool) {
     }
 }
 
-/// Stores entries of runs whose epoch and next number are as expected. Returns the ids of these messages.
+/// Stores the entries of runs whose epoch and next number are as expected. Returns the ids of the messages
+/// whose entries were stored.
 async fn store_entries(
     connection: &mut PgConnection,
     group: &[TakenAppend],

@@ -42,7 +42,7 @@ impl Conversations for PostgresStore {
              (select number from conversations where id = $2 and owner = $1), 9223372036854775807) \
              order by number desc limit $3",
         );
-        // One row more than the page shows that more follow.
+        // The additional row, if there is one, shows that more follow.
         let max_rows = i64::from(limit) + 1;
         let rows: Vec<ConversationRow> =
             query.bind(owner).bind(after).bind(max_rows).fetch_all(self.pool()).await?;

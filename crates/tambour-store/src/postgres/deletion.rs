@@ -120,8 +120,8 @@ impl PostgresStore {
     }
 }
 
-/// Locks the row of a conversation or dialogue to the end of the transaction: a run that is beginning in it
-/// begins before, and all others after.
+/// Locks the row of a conversation or dialogue until the end of the transaction: waits for a run that is
+/// beginning in it, and makes all later runs wait.
 async fn lock_conversation(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
     for statement in [
         "select 1 from conversations where id = $1 for update",
@@ -132,8 +132,8 @@ async fn lock_conversation(connection: &mut PgConnection, id: &str) -> sqlx::Res
     Ok(())
 }
 
-/// Closes a conversation or dialogue to new runs for a minute, within which the deletion begins again if its
-/// server dies.
+/// Closes a conversation or dialogue to new runs for a minute. After that, runs may begin in it even if the
+/// server that was to delete it has died.
 async fn insert_closed(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into closed (conversation_id, lease_until) values ($1, now() + interval '1 minute') \

@@ -15,8 +15,8 @@ use crate::{
     InputResponse, RecordChange, Retention, RowPage, StoreError,
 };
 
-/// Id of the turn of a call or turn record. PostgreSQL reads no JSON with an escaped NUL, which the answer of a
-/// model may have, so another character takes its place.
+/// SQL expression for the id of the turn that a call or turn record belongs to. PostgreSQL reads no JSON with
+/// an escaped NUL, which the answer of a model may contain, so another character takes the place of the NUL.
 macro_rules! turn_of_record {
     () => {
         "cast(replace(record, '\\u0000', '\\u0001') as json) ->> 'turn'"
@@ -70,7 +70,7 @@ impl Dialogues for PostgresStore {
              and script_id = coalesce($4, script_id) and status = coalesce($5, status) \
              and ($6::text is null or session = $6) order by number desc limit $3",
         );
-        // One row more than the page shows that more follow.
+        // The additional row, if there is one, shows that more follow.
         let max_rows = i64::from(limit) + 1;
         let query = query.bind(owner).bind(after).bind(max_rows);
         let query = query.bind(filter.script_id).bind(filter.status).bind(filter.session);
@@ -231,7 +231,7 @@ async fn write_records(
 /// Deletes a dialogue with its records, its stored inputs and the responses that name it.
 async fn delete_rows(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
     for statement in [
-        // First, as its row is locked first by those who write records: they wait, and then write none.
+        // First, because writers of records lock this row first: they wait, and then write no records.
         "delete from dialogues where id = $1",
         "delete from rounds where dialogue_id = $1",
         "delete from dialogue_turns where dialogue_id = $1",

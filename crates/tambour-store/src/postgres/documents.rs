@@ -144,7 +144,7 @@ impl Documents for PostgresStore {
     }
 }
 
-/// Serialises changes of the documents of an owner.
+/// Serialises changes of an owner's documents of one kind.
 async fn lock_documents(connection: &mut PgConnection, (owner, kind): DocumentScope<'_>) -> sqlx::Result<()> {
     lock(connection, &format!("documents:{}:{owner}", kind.db_name())).await
 }
@@ -207,7 +207,7 @@ async fn write_version(
     let query = query.bind(owner).bind(kind).bind(id).bind(&new_version.created).bind(&new_version.hash);
     let version: i64 = query.bind(&new_version.text).bind(is_autosave).fetch_one(&mut *connection).await?;
     if let Some(replaced) = based_on.filter(|_| is_autosave) {
-        // Only another autosave of the same interval is replaced, and not the published version.
+        // The replaced version is an autosave of the same interval that is not published.
         let query = sqlx::query(
             "delete from versions where owner = $1 and kind = $2 and id = $3 and version = $4 and autosave \
              and substr(created, 1, $6) = substr($5, 1, $6) and not exists \

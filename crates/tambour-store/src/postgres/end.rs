@@ -24,13 +24,13 @@ pub(super) struct EndWriter<'a> {
     pub(super) row: &'a MessageRow,
     /// Epoch of the lease.
     pub(super) epoch: i64,
-    /// Number of the first of the last entries.
-    pub(super) first: u64,
+    /// Number of the first entry of the end.
+    pub(super) first_number: u64,
 }
 
 impl EndWriter<'_> {
     /// Writes the end, retrying until the database answers, waits are aborted or the lease of this server may
-    /// be lost. Also returns the row as it is then.
+    /// be lost. Also returns the row of the message with its outcome.
     pub(super) async fn write(&self, end: &RunEnd) -> (WriteOutcome, Arc<MessageRow>) {
         let row =
             MessageRow { status: end.status.clone(), outcome: Some(end.outcome.clone()), ..self.row.clone() };
@@ -61,15 +61,16 @@ impl EndWriter<'_> {
         }
     }
 
-    /// Writes the end, or finds that it is written. Gives up when the lease of this server is over, and then
-    /// also the connection: the database may be silent.
+    /// Writes the end, or finds that it is written; `false` if another lease has been given out or the run was
+    /// deleted. Gives up when the lease of this server is over, and then closes the connection too: the
+    /// database may be silent.
     async fn attempt(&self, end: &RunEnd, row: &MessageRow, may_be_stored: bool) -> sqlx::Result<bool> {
         let mut connection = self.shared.pool.acquire().await?;
         let work = async {
             if self.store(&mut connection, end, row).await? {
                 return Ok(true);
             }
-            // An earlier attempt without an answer may have stored it.
+            // An earlier attempt without an answer may have stored the end.
             Ok(may_be_stored && self.is_stored(&mut connection).await?)
         };
         match tokio::time::timeout(self.shared.server_lease.valid_time(), work).await {
@@ -82,7 +83,7 @@ impl EndWriter<'_> {
     }
 
     /// Writes the end in one transaction. Returns `false`, with nothing written, if another lease has been
-    /// given out.
+    /// given out or the run was deleted.
     async fn store(
         &self,
         connection: &mut PgConnection,
@@ -94,7 +95,7 @@ impl EndWriter<'_> {
         let query = sqlx::query_scalar(
             "delete from runs where id = $1 and epoch = $2 and next = $3 returning cast(day as text)",
         );
-        let query = query.bind(&row.id).bind(self.epoch).bind(self.first.cast_signed());
+        let query = query.bind(&row.id).bind(self.epoch).bind(self.first_number.cast_signed());
         let day: Option<String> = query.fetch_optional(&mut *transaction).await?;
         let Some(day) = day else { return Ok(false) };
         if !end.last.is_empty() {

@@ -103,7 +103,7 @@ fn hour_prefix_len(step: FigureStep) -> i32 {
 
 /// Adds figures to those stored for their hours.
 pub(super) async fn add_figures(connection: &mut PgConnection, figures: &[Figures]) -> sqlx::Result<()> {
-    // In one order, so that transactions do not wait for each other in a circle.
+    // Transactions add rows in the same order, so that they cannot deadlock.
     let mut figures: Vec<&Figures> = figures.iter().collect();
     figures.sort_by(|a, b| (&a.hour, &a.owner, &a.upstream).cmp(&(&b.hour, &b.owner, &b.upstream)));
     for Figures { hour, owner, upstream, counts, first_text, repairs } in figures {

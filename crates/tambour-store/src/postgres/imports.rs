@@ -75,7 +75,7 @@ impl Imports for PostgresStore {
         let result = query.bind(owner).bind(kind.db_name()).bind(id).execute(&mut *transaction).await?;
         let was_found = result.rows_affected() > 0;
         if was_found {
-            // The responses kept for repeated requests may still name it.
+            // The responses kept for repeated requests may still name the import.
             delete_responses_mentioning(&mut transaction, &[id.to_owned()]).await?;
         }
         transaction.commit().await?;

@@ -7,7 +7,8 @@ use super::PostgresStore;
 use crate::{InputClaim, InputResponse, InputResponses, StoreError};
 
 /// Stores within a transaction that an input was accepted or, with the body of a response, that it was
-/// answered with status 200. Does nothing if the dialogue does not exist.
+/// answered with status 200. Stores nothing if the dialogue does not exist. Deletes the owner's inputs from
+/// before `claim.since`.
 pub(super) async fn store_input(
     connection: &mut PgConnection,
     claim: &InputClaim,

@@ -14,7 +14,7 @@ use super::local_runs::LocalRun;
 use super::responses::ClaimGuard;
 use crate::{Batch, Lease, MessageRow, PendingAppend, RunEnd, StoreError, WriteOutcome};
 
-/// Time between two looks for runs of other servers that began earlier.
+/// Interval between checks for runs of other servers that began earlier.
 const QUEUE_POLL: Duration = Duration::from_millis(50);
 
 /// Lease held by this process.
@@ -158,7 +158,7 @@ impl Lease for PostgresLease {
             shared: &self.store.shared,
             row: &self.row,
             epoch: self.run.epoch,
-            first: self.next_number,
+            first_number: self.next_number,
         };
         let (outcome, row) = writer.write(&end).await;
         if outcome == WriteOutcome::Stored {
@@ -211,8 +211,8 @@ impl Drop for PostgresLease {
 }
 
 impl PostgresStore {
-    /// Waits until no run of the conversation with a number below `number` is left. Runs whose lease was given
-    /// up do not count.
+    /// Waits until no run of the conversation with a number below `number` is left, or the store is closed.
+    /// Runs whose lease was given up do not count.
     pub(super) async fn wait_runs_before(&self, conversation: &str, number: i64) {
         loop {
             let run_ended = self.shared.local_runs.wait_run_ended();

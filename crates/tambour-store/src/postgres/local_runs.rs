@@ -1,4 +1,4 @@
-//! Runs whose lease this server holds: their tails in memory, and where their appends are.
+//! Runs whose lease this server holds: their tails in memory, and the stage of their appends.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ pub(super) struct LocalRun {
     /// Epoch of the lease.
     pub(super) epoch: i64,
     stage: Mutex<AppendStage>,
-    /// Set when the lease was dropped before the end, until the database knows.
+    /// Set when the lease was dropped before the end. The run is removed once the database knows of that.
     is_given_up: AtomicBool,
     /// Notified when the stage becomes [`AppendStage::Idle`].
     idle: Notify,
@@ -106,7 +106,7 @@ impl LocalRun {
 #[derive(Default)]
 pub(super) struct LocalRuns {
     runs: Mutex<HashMap<String, Arc<LocalRun>>>,
-    /// Notified when a run ends or is given up.
+    /// Notified when a run is removed, because it has ended, was given up or was fenced.
     run_ended: Notify,
 }
 
@@ -151,7 +151,7 @@ impl LocalRuns {
         }
     }
 
-    /// Fences all runs.
+    /// Fences and removes all runs.
     pub(super) fn fence_all(&self) {
         for (_, run) in self.lock().drain() {
             run.tail.fence();
@@ -178,7 +178,7 @@ impl LocalRuns {
         }
     }
 
-    /// Resolves when the next run ends.
+    /// Resolves when the next run ends, is given up or is fenced.
     pub(super) fn wait_run_ended(&self) -> Notified<'_> {
         self.run_ended.notified()
     }

@@ -1,5 +1,5 @@
-//! Logs of messages: read from memory where this server has written them, otherwise from the database, in
-//! which a follower looks for more every 100 ms.
+//! Logs of messages. A follower reads from memory a log that this server writes, and otherwise from the server
+//! that writes it or from the database, in which it looks for more entries every 100 ms.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::rows::read_entries;
 use crate::tail::{LogTail, TailReader};
 use crate::{AcquireOutcome, Batch, Cluster, Lease, Log, LogState, MessageRow, NewRun, StoreError};
 
-/// Time between two looks for entries that another server writes.
+/// Interval between checks for entries that another server writes.
 const FOLLOW_POLL: Duration = Duration::from_millis(100);
 /// Maximum number of rows that a read asks for: the database sends all of them, wanted or not.
 const ROWS_PER_QUERY: i64 = 64;
-/// Time between two attempts to follow the log on the server that writes it.
+/// Shortest time between two attempts to follow a log on the server that writes it.
 const PEER_PAUSE: Duration = Duration::from_secs(1);
 
 #[async_trait]
@@ -32,8 +32,8 @@ impl Log for PostgresStore {
     }
 
     async fn list_abandoned(&self) -> Result<Vec<MessageRow>, StoreError> {
-        // Runs whose lease was given up, whose server is gone, and those of this server without a lease here:
-        // it could not renew its own lease for a while.
+        // Runs whose lease was given up, runs whose server is gone, and runs of this server without a lease
+        // here, because the server could not renew its own lease for a while.
         let query = sqlx::query_as(
             "select messages.*, null::bigint as size, null::text as turn, null::text as summary, \
              null::text as details from messages join runs on runs.id = messages.id \
@@ -149,7 +149,7 @@ impl LogFollower {
                     return Ok(Some(batch));
                 }
                 if progress.has_ended && progress.last <= self.last_number {
-                    // The end, or another server goes on: the database knows.
+                    // The log has ended, or another server continues it: the database knows which.
                     self.reader = None;
                 }
             }
@@ -163,7 +163,7 @@ impl LogFollower {
                         return Ok(Some(batch));
                     }
                     Some(_) => {}
-                    // The end, or the server does not answer: the database knows.
+                    // The log has ended, or the server does not answer: the database knows which.
                     None => self.peer = None,
                 }
             }
@@ -188,7 +188,7 @@ impl LogFollower {
 }
 
 impl LogFollower {
-    /// Opens the stream of the server that writes the log, or waits until it is worth looking again.
+    /// Opens the stream of the server that writes the log, or waits until the next check of the database.
     async fn wait_more(&mut self) -> Result<(), StoreError> {
         if self.next_peer_attempt <= Instant::now() {
             self.next_peer_attempt = Instant::now() + PEER_PAUSE;
@@ -224,8 +224,8 @@ impl PostgresStore {
         })
     }
 
-    /// Reads batches of a log from memory or the database. Entries that readers may not see yet are included
-    /// only with `lease_tail`, the tail of the caller's lease.
+    /// Reads batches of a log from the database. If it has none, reads `lease_tail`, the tail of the caller's
+    /// lease, including entries that readers may not see yet.
     pub(super) async fn read_batches(
         &self,
         message: &str,

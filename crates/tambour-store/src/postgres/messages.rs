@@ -91,7 +91,7 @@ impl Messages for PostgresStore {
                 before = number;
                 match bytes_left.checked_sub(turn.size()) {
                     Some(rest) => bytes_left = rest,
-                    // The newest one is returned whatever its size is.
+                    // The newest history is returned whatever its size.
                     None if turns.is_empty() => bytes_left = 0,
                     None => return Ok(turns),
                 }

@@ -89,7 +89,7 @@ impl PostgresOptions {
 /// State shared by the store and its tasks.
 struct StoreState {
     pool: PgPool,
-    /// Connections of the collectors and of the lease, which wait for nothing else.
+    /// Connections reserved for the collectors and the lease of this server.
     append_pool: PgPool,
     /// Runs whose lease this server holds.
     local_runs: LocalRuns,
@@ -99,9 +99,9 @@ struct StoreState {
     fenced_runs: AtomicU64,
     /// Reader of logs that other servers write.
     peer_reader: OnceLock<Arc<dyn PeerReader>>,
-    /// Random holder of each request that this server has claimed.
+    /// Random id of the claim's holder, for each request that this server has claimed.
     request_holders: Mutex<HashMap<RequestKey, String>>,
-    /// Holders of claims that are being released.
+    /// Random ids of the holders of claims that are being released.
     released_holders: Mutex<HashSet<String>>,
     /// Cancelled when the store is closed.
     closed: CancellationToken,
@@ -151,7 +151,7 @@ impl PostgresStore {
     /// schema.
     pub async fn migrate(options: &PostgresOptions) -> Result<(), StoreError> {
         let max_connections = 2;
-        // A migration of a large table takes as long as it takes.
+        // A migration of a large table may take longer than any limit.
         let options = PostgresOptions { statement_timeout: Duration::ZERO, ..options.clone() };
         let pool = open_pool(&options, max_connections).await?;
         migrations::run_migrations(&pool).await?;
@@ -252,7 +252,7 @@ impl Store for PostgresStore {
     }
 }
 
-/// Opens the connection pool.
+/// Opens a connection pool.
 async fn open_pool(options: &PostgresOptions, max_connections: u32) -> Result<PgPool, StoreError> {
     let mut connect_options =
         PgConnectOptions::from_str(&options.url)?.application_name("tambour").options([

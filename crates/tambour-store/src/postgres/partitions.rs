@@ -23,7 +23,7 @@ pub(super) async fn create_partitions(pool: &PgPool) -> Result<(), StoreError> {
     Ok(transaction.commit().await?)
 }
 
-/// Creates the partitions of these days, such as `2026-01-31`; others are ignored.
+/// Creates the partitions of these days, such as `2026-01-31`; a text that is no date is ignored.
 pub(crate) async fn create_partitions_of(pool: &PgPool, days: &[String]) -> Result<(), StoreError> {
     for day in days.iter().filter_map(|day| day.parse::<Date>().ok()) {
         let mut transaction = pool.begin().await?;
@@ -34,8 +34,8 @@ pub(crate) async fn create_partitions_of(pool: &PgPool, days: &[String]) -> Resu
     Ok(())
 }
 
-/// Begins a change of the partitions: one server at a time makes it, and gives up at once if others use the
-/// logs, for example a backup. All appends would wait behind it.
+/// Begins a change of the partitions, which one server makes at a time. The change fails after 500 ms if
+/// something else uses the logs, for example a backup: all appends would wait behind the change.
 async fn begin_change(connection: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query("set local lock_timeout = '500ms'").execute(&mut *connection).await?;
     lock(connection, "partitions").await
@@ -57,14 +57,15 @@ async fn create_partition(connection: &mut PgConnection, day: Date) -> sqlx::Res
     sqlx::query(AssertSqlSafe(statement)).execute(connection).await.map(|_| ())
 }
 
-/// Drops the partitions of days before that of the oldest message.
+/// Drops the partitions of days before that of the oldest message, and deletes the entries of those days that
+/// are in the default partition.
 pub(super) async fn drop_partitions(pool: &PgPool) -> Result<(), StoreError> {
     let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut transaction = pool.begin().await?;
     begin_change(&mut transaction).await?;
     let query = sqlx::query_scalar("select substr(min(created), 1, 10) from messages");
-    let oldest: Option<String> = query.fetch_one(&mut *transaction).await?;
-    let oldest = oldest.and_then(|day| day.parse::<Date>().ok()).unwrap_or(today).min(today);
+    let oldest_day: Option<String> = query.fetch_one(&mut *transaction).await?;
+    let oldest_day = oldest_day.and_then(|day| day.parse::<Date>().ok()).unwrap_or(today).min(today);
     let query = sqlx::query_scalar(
         "select cast(relid as text) from pg_partition_tree('entries') \
          where starts_with(cast(relid as text), $1)",
@@ -72,7 +73,7 @@ pub(super) async fn drop_partitions(pool: &PgPool) -> Result<(), StoreError> {
     let names: Vec<String> = query.bind(PARTITION_PREFIX).fetch_all(&mut *transaction).await?;
     let is_before = |name: &String| {
         let day = name.strip_prefix(PARTITION_PREFIX).and_then(|day| Date::strptime("%Y%m%d", day).ok());
-        day.is_some_and(|day| day < oldest)
+        day.is_some_and(|day| day < oldest_day)
     };
     for name in names.iter().filter(|name| is_before(name)) {
         tracing::info!(partition = name, "dropping the logs of a day without messages");
@@ -80,11 +81,12 @@ pub(super) async fn drop_partitions(pool: &PgPool) -> Result<(), StoreError> {
         sqlx::query(AssertSqlSafe(format!("drop table {name}"))).execute(&mut *transaction).await?;
     }
     let query = sqlx::query("delete from entries_other where day < cast($1 as date)");
-    query.bind(oldest.to_string()).execute(&mut *transaction).await?;
+    query.bind(oldest_day.to_string()).execute(&mut *transaction).await?;
     Ok(transaction.commit().await?)
 }
 
-/// Deletes rows of servers, claims and closings whose lease ended long ago.
+/// Deletes rows whose lease has ended, those of servers, claims, closings and duties after another hour, and
+/// locks of servers that are gone.
 pub(super) async fn delete_stale_rows(pool: &PgPool) -> Result<(), StoreError> {
     for statement in [
         "delete from servers where lease_until < now() - interval '1 hour'",

@@ -10,15 +10,15 @@ use sqlx::PgConnection;
 use super::{PostgresStore, lock};
 use crate::{RequestClaim, RequestKey, Responses, StoreError, StoredResponse, fail, ids};
 
-/// Claim of a request, which is released when this is dropped.
+/// Claim of a request, which is released when the guard is dropped.
 pub(super) struct ClaimGuard {
     store: PostgresStore,
-    /// Key and random holder; `None` once the claim is kept.
+    /// Key of the request and random id of the claim's holder; `None` once the claim is kept.
     claim: Option<(RequestKey, String)>,
 }
 
 impl ClaimGuard {
-    /// Keeps the claim beyond this guard. Returns its holder.
+    /// Keeps the claim beyond this guard. Returns the id of its holder.
     fn keep(mut self) -> Option<String> {
         self.claim.take().map(|(_, holder)| holder)
     }
@@ -40,7 +40,7 @@ impl PostgresStore {
         request_key: RequestKey,
     ) -> Result<Option<ClaimGuard>, StoreError> {
         let holder = ids::new_id("claim");
-        // Exists before the claim does: if the caller goes away meanwhile, it is released.
+        // The guard exists before the claim does: the claim is released if the caller goes away meanwhile.
         let guard = ClaimGuard { store: self.clone(), claim: Some((request_key.clone(), holder.clone())) };
         let query = sqlx::query(
             "insert into request_claims (owner, route, word, holder, server, lease_until) \
@@ -80,7 +80,7 @@ impl PostgresStore {
         });
     }
 
-    /// Locks the holders of claims that are being released: for this server they are free already.
+    /// Locks the holders of claims that are being released: this server may claim those requests already.
     fn lock_released(&self) -> MutexGuard<'_, HashSet<String>> {
         self.shared.released_holders.lock().unwrap_or_else(PoisonError::into_inner)
     }

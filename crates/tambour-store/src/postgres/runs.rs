@@ -1,4 +1,4 @@
-//! Runs: beginning, claiming and giving them up.
+//! Begins, claims and gives up runs.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
 /// Epoch of the first lease of a run.
 const FIRST_EPOCH: i64 = 1;
 
-/// Result of beginning a run, for the task of its caller.
+/// Result of beginning a run, which is passed to the caller's task.
 enum BeginOutcome {
     Started(Box<PostgresLease>),
     Refused(AcquireOutcome),
@@ -32,7 +32,7 @@ enum InsertOutcome {
 }
 
 impl PostgresStore {
-    /// Begins a message or turn atomically. If the caller goes away meanwhile, nothing has begun.
+    /// Begins a message or turn atomically. If the caller goes away meanwhile, the run is removed again.
     pub(super) async fn begin_run(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
         self.check_available()?;
         let store = self.clone();
@@ -67,8 +67,8 @@ impl PostgresStore {
                 return Ok(BeginOutcome::Refused(AcquireOutcome::Repeated(Box::new(earlier))));
             }
         }
-        // In memory before it is in the database: a run of this server that is not in memory counts as
-        // abandoned.
+        // The run is in memory before it is in the database: a run of this server that is not in memory counts
+        // as abandoned.
         let run = LocalRun::new(&row.id, FIRST_EPOCH);
         self.shared.local_runs.insert(&run);
         let insertion = self.insert_run(&new).await;
@@ -107,7 +107,7 @@ impl PostgresStore {
         let outcome = insert_message(&mut transaction, new, &self.identity().server).await?;
         let InsertOutcome::Inserted(_) = outcome else { return Ok(outcome) };
         if let Err(error) = transaction.commit().await {
-            // It may have been committed.
+            // The transaction may have been committed nevertheless.
             let query = sqlx::query_scalar("select number from messages where id = $1").bind(&new.row.id);
             let number: Option<i64> = query.fetch_optional(self.pool()).await?;
             return number.map(InsertOutcome::Inserted).ok_or_else(|| error.into());
@@ -115,7 +115,8 @@ impl PostgresStore {
         Ok(outcome)
     }
 
-    /// Claims a run that has not ended and whose lease nobody else holds; `None` if there is no such run.
+    /// Claims a run that has not ended and whose lease no other living server holds; `None` if there is no
+    /// such run.
     pub(super) async fn claim_run(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
         if let Some(run) = self.shared.local_runs.find(message) {
             run.tail.fence();
@@ -166,7 +167,7 @@ impl PostgresStore {
             query.bind(conversation).execute(&mut *transaction).await?;
         }
         transaction.commit().await?;
-        // Until here a repeated request waits.
+        // A repeated request is refused until the claim is dropped.
         drop(undelivered.claim);
         Ok(())
     }

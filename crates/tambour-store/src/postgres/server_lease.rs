@@ -52,8 +52,8 @@ impl ServerLease {
         self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    /// Returns `true` until the lease may have been lost: after three fifths of it without a renewal, by its
-    /// own clock, this server stops showing and acting.
+    /// Returns `true` until the lease may have been lost: after three fifths of its duration without a renewal,
+    /// by its own clock, this server writes no more and shows no further entries.
     pub(super) fn is_valid(&self) -> bool {
         self.age() < self.valid_time()
     }
@@ -88,7 +88,7 @@ impl ServerLease {
         Ok(())
     }
 
-    /// Ends the lease: other servers may claim at once what this one has left running.
+    /// Ends the lease: other servers may claim at once the runs that this one has left.
     pub(super) async fn end(&self, pool: &PgPool) -> Result<(), StoreError> {
         sqlx::query("delete from servers where id = $1").bind(&self.server).execute(pool).await?;
         Ok(())
@@ -106,7 +106,7 @@ pub(super) async fn keep_lease(shared: Arc<StoreState>) {
             _ = interval.tick() => {}
             () = shared.closed.cancelled() => return,
         }
-        // The process may have been stopped for a while: its runs are another server's then.
+        // The process may have been suspended, and other servers may have claimed its runs.
         if !lease.is_valid() {
             shared.local_runs.fence_all();
         }

@@ -182,7 +182,7 @@ async fn store_rollback(
     write_snapshot(connection, conversation, updates, last_position.max(updates.snapshot_position)).await
 }
 
-/// Stores the snapshot as one of that position.
+/// Stores the snapshot with `position`, that of the last update that it contains.
 async fn write_snapshot(
     connection: &mut PgConnection,
     conversation: &str,
@@ -268,7 +268,7 @@ pub(super) async fn insert_updates(
 pub(super) async fn forget_messages(connection: &mut PgConnection, messages: &[String]) -> sqlx::Result<()> {
     let query = sqlx::query_scalar("select distinct conversation_id from state_updates where id = any($1)");
     let conversations: Vec<String> = query.bind(messages).fetch_all(&mut *connection).await?;
-    // In one order, so that transactions do not wait for each other in a circle.
+    // Transactions lock the states in the same order, so that they cannot deadlock.
     for conversation in conversations.into_iter().collect::<BTreeSet<_>>() {
         lock_state(connection, &conversation).await?;
         let mut updates = read_updates(connection, &conversation).await?;

@@ -74,13 +74,13 @@ impl CommitGroup {
 
     /// Returns the approximate bytes to write.
     pub(super) fn bytes(&self) -> usize {
-        let rows = self.rows.iter().map(|row| row.body.len()).sum::<usize>();
-        let messages = self.messages.iter().map(|row| row.request.len()).sum::<usize>();
-        let records = self.records.iter().filter_map(|row| row.outcome.as_ref());
-        let records =
-            records.map(|outcome| usize::try_from(outcome.size).unwrap_or(usize::MAX)).sum::<usize>();
+        let entry_bytes = self.rows.iter().map(|row| row.body.len()).sum::<usize>();
+        let message_bytes = self.messages.iter().map(|row| row.request.len()).sum::<usize>();
+        let outcomes = self.records.iter().filter_map(|row| row.outcome.as_ref());
+        let record_bytes =
+            outcomes.map(|outcome| usize::try_from(outcome.size).unwrap_or(usize::MAX)).sum::<usize>();
         let row_count = self.rows.len() + self.messages.len() + self.records.len();
-        rows + messages + records + row_count * ROW_OVERHEAD
+        entry_bytes + message_bytes + record_bytes + row_count * ROW_OVERHEAD
     }
 }
 
@@ -98,7 +98,7 @@ impl CommitState {
                 dead.cancel();
             }
         });
-        // The journal is empty, and the replay has stored that in the database.
+        // The journal is empty, and the replay has stored its extents in the database.
         let committed_extents = shared.journal.extents();
         CommitState {
             shared,
@@ -142,7 +142,7 @@ impl CommitState {
         self.shared.journal.extents() != self.committed_extents
     }
 
-    /// Adds everything that the database lacks of all logs.
+    /// Adds the entries of all logs that the database lacks.
     fn drain_all_tails(&self, group: &mut CommitGroup) {
         for tail in self.shared.pending.tails() {
             let force = true;

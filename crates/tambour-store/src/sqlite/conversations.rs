@@ -25,7 +25,7 @@ impl Conversations for SqliteStore {
         if let Some(row) = stored_row.or_else(|| self.shared.pending.conversation(id)) {
             return Ok(Some(row));
         }
-        // It may have moved from the journal to the database between the two queries.
+        // The row may have moved from memory to the database between the two lookups.
         Ok(sqlx::query_as(SELECT).bind(id).fetch_optional(self.pool()).await?)
     }
 
@@ -49,7 +49,7 @@ impl Conversations for SqliteStore {
              and number < coalesce((select number from conversations where id = ?2 and owner = ?1), 1 << 62) \
              order by number desc limit ?3",
         );
-        // One row more than the page shows that more follow.
+        // The additional row, if there is one, shows that more follow.
         let max_rows = i64::from(limit) + 1;
         let rows: Vec<ConversationRow> =
             query.bind(owner).bind(after).bind(max_rows).fetch_all(self.pool()).await?;

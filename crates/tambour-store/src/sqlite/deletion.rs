@@ -148,7 +148,8 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Waits until the database has everything that the journal holds now, and these segments are removed.
+    /// Waits until the database has everything that the journal holds now, and the segments that hold it are
+    /// removed.
     async fn drain_journal(&self) -> Result<(), StoreError> {
         let full_segment = self.shared.journal.rotate().map_err(StoreError::Journal)?;
         self.writer.send(WriterTask::Segment(full_segment))?;
@@ -186,7 +187,7 @@ async fn free_pages(connection: &mut SqliteConnection) -> sqlx::Result<i64> {
     sqlx::query_scalar("pragma freelist_count").fetch_one(connection).await
 }
 
-/// Runs a passive checkpoint: copies the pages that no reader needs while others write.
+/// Runs a passive checkpoint: copies pages to the database file without waiting for readers or writers.
 async fn checkpoint_passive(connection: &mut SqliteConnection) -> sqlx::Result<()> {
     sqlx::query("pragma wal_checkpoint(passive)").fetch_one(connection).await.map(|_| ())
 }

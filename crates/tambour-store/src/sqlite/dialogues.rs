@@ -64,7 +64,7 @@ impl Dialogues for SqliteStore {
              and script_id = coalesce(?4, script_id) and status = coalesce(?5, status) \
              and (?6 is null or session = ?6) order by number desc limit ?3",
         );
-        // One row more than the page shows that more follow.
+        // The additional row, if there is one, shows that more follow.
         let max_rows = i64::from(limit) + 1;
         let query = query.bind(owner).bind(after).bind(max_rows);
         let query = query.bind(filter.script_id).bind(filter.status).bind(filter.session);
@@ -78,7 +78,7 @@ impl Dialogues for SqliteStore {
         claim: Option<&InputClaim>,
         records: &[RecordChange],
     ) -> Result<(), StoreError> {
-        // Changes of the last turn must be written before this one.
+        // Changes of the last turn must be written before those of this input.
         self.wait_caught_up().await?;
         let mut transaction = OpenTransaction::begin(self.pool()).await?;
         let result = async {

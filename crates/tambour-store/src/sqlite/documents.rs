@@ -191,16 +191,16 @@ async fn delete_versions(
     if has_changed(connection, owner_and_kind, id, based_on).await? {
         return Ok(DocumentChange::Outdated);
     }
-    let mut found = false;
+    let mut was_found = false;
     for table in ["versions", "documents"] {
         let statement = format!("delete from {table} where owner = ? and kind = ? and id = ?");
         let query = sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(owner_and_kind.0)
             .bind(owner_and_kind.1.db_name())
             .bind(id);
-        found |= query.execute(&mut *connection).await?.rows_affected() > 0;
+        was_found |= query.execute(&mut *connection).await?.rows_affected() > 0;
     }
-    Ok(if found { DocumentChange::Done } else { DocumentChange::Missing })
+    Ok(if was_found { DocumentChange::Done } else { DocumentChange::Missing })
 }
 
 /// Stores the next version of a document.
@@ -239,7 +239,7 @@ async fn write_version(
     let query = query.bind(&new_version.text).bind(is_autosave);
     let version: u32 = query.fetch_one(&mut *connection).await?;
     if let Some(replaced) = based_on.filter(|_| is_autosave) {
-        // Only another autosave of the same interval is replaced, never the published version.
+        // The replaced version is an autosave of the same interval that is not published.
         let query = sqlx::query(
             "delete from versions where owner = ?1 and kind = ?2 and id = ?3 and version = ?4 and autosave \
              and substr(created, 1, ?6) = substr(?5, 1, ?6) and not exists \

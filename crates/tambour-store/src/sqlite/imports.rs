@@ -98,7 +98,7 @@ async fn delete_file(
     let result = query.bind(owner).bind(kind.db_name()).bind(id).execute(&mut *connection).await?;
     let was_found = result.rows_affected() > 0;
     if was_found {
-        // The responses kept for repeated requests may still name it.
+        // The responses kept for repeated requests may still name the import.
         delete_responses_mentioning(connection, &[id.to_owned()]).await?;
     }
     Ok(was_found)

@@ -8,7 +8,8 @@ use crate::{InputClaim, InputResponse, InputResponses, StoreError};
 
 impl InputClaim {
     /// Stores within a transaction that the input was accepted or, with the body of a response, that it was
-    /// answered with status 200. Does nothing if the dialogue does not exist.
+    /// answered with status 200. Stores nothing if the dialogue does not exist. Deletes the inputs of all
+    /// owners from before `since`.
     pub(super) async fn store(
         &self,
         connection: &mut SqliteConnection,

@@ -68,8 +68,8 @@ fn session_name(script: &str, state: &str) -> Option<String> {
     Some(script.sessions.get(index)?.session.clone())
 }
 
-/// Rebuilds databases of older versions, once: they neither return free space nor erase deleted data.
-pub(super) async fn rebuild_old(pool: &SqlitePool) -> sqlx::Result<()> {
+/// Rebuilds a database of an older version, once: it neither returns free space nor erases deleted data.
+pub(super) async fn rebuild_old_database(pool: &SqlitePool) -> sqlx::Result<()> {
     // Value of the pragma for `incremental`.
     const INCREMENTAL: i64 = 2;
     let mode: i64 = sqlx::query_scalar("pragma auto_vacuum").fetch_one(pool).await?;

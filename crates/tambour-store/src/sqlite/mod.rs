@@ -121,7 +121,7 @@ impl SqliteStore {
         let pool = open_pool(file, durable).await?;
         migrations::run_migrations(&pool).await.map_err(|error| StoreError::Migration(error.into()))?;
         migrations::name_sessions(&pool).await?;
-        migrations::rebuild_old(&pool).await?;
+        migrations::rebuild_old_database(&pool).await?;
         let folder = file.with_extension("journal");
         let ReplayResult { next_segment, report } =
             journal::replay(&folder, &pool, durable, accept_loss).await?;
@@ -146,7 +146,7 @@ impl SqliteStore {
     }
 
     /// Reserves the numbers of lost entries that [`SqliteStore::open_with`] has reported, since clients may
-    /// have seen them. To be called before running messages are closed.
+    /// have seen them. Must be called before running messages are closed.
     ///
     /// # Errors
     /// The database failed.
@@ -183,7 +183,7 @@ impl SqliteStore {
         after_append: impl FnOnce(&Arc<Segment>) -> T,
     ) -> Result<T, StoreError> {
         let result = self.append_journal_if(record, || true, after_append)?;
-        Ok(result.expect("it is always admitted"))
+        Ok(result.expect("the record is always allowed"))
     }
 
     /// Does the same as [`SqliteStore::append_journal`] if `is_allowed` returns `true`; otherwise does
@@ -244,7 +244,7 @@ impl Store for SqliteStore {
     }
 }
 
-/// Opens the connection pool.
+/// Opens a connection pool.
 async fn open_pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError> {
     // NORMAL survives a killed process, FULL a power cut too.
     let synchronous = if durable { SqliteSynchronous::Full } else { SqliteSynchronous::Normal };
@@ -266,7 +266,7 @@ async fn open_pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError>
         .max_connections(4)
         .min_connections(1)
         .idle_timeout(Duration::from_secs(60))
-        // Such a test detects that a database server is gone, but a file does not go away.
+        // The test would detect that a database server is gone, but a file does not go away.
         .test_before_acquire(false);
     Ok(pool.connect_with(options).await?)
 }

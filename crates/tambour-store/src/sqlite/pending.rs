@@ -91,9 +91,9 @@ impl PendingRows {
 
     /// Notes that the writer has written rows. A row is removed once it was written as often as the writer
     /// was notified of it.
-    pub(super) fn mark_written<'a>(&self, written: impl Iterator<Item = &'a Arc<MessageRow>>) {
+    pub(super) fn mark_written<'a>(&self, written_rows: impl Iterator<Item = &'a Arc<MessageRow>>) {
         let mut rows = self.lock_rows();
-        for row in written {
+        for row in written_rows {
             if let Some(entry) = rows.get_mut(&row.id) {
                 entry.notifications -= 1;
                 if entry.notifications == 0 {

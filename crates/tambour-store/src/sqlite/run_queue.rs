@@ -20,7 +20,7 @@ pub(super) struct RunQueue {
 pub(super) struct RunOrder {
     /// Last assigned number.
     last_number: i64,
-    /// Runs of each conversation by number and log, oldest first, until they are removed.
+    /// Runs of each conversation with their numbers and logs, oldest first, until they are removed.
     runs: HashMap<String, Vec<(i64, Arc<LogTail>)>>,
     /// Conversations that are being deleted.
     closed_conversations: HashSet<String>,
@@ -59,7 +59,7 @@ impl RunQueue {
         self.lock_claims().remove(request_key);
     }
 
-    /// Claims a request until the result is dropped; `None` if it is claimed already.
+    /// Claims a request until the guard is dropped; `None` if it is claimed already.
     pub(super) fn claim_guarded(&self, request_key: RequestKey) -> Option<ClaimGuard<'_>> {
         self.claim(&request_key).then(|| ClaimGuard { queue: self, key: Some(request_key) })
     }
@@ -67,7 +67,7 @@ impl RunQueue {
     /// Waits until the runs of a conversation with a number below `number` are over.
     pub(super) async fn wait_earlier_runs(&self, conversation: &str, number: i64) {
         loop {
-            let earlier_run = self.lock_order().last_before(conversation, number);
+            let earlier_run = self.lock_order().last_run_before(conversation, number);
             match earlier_run {
                 Some(tail) => tail.wait_ended().await,
                 None => return,
@@ -105,7 +105,7 @@ impl RunOrder {
     }
 
     /// Returns the log of the last unfinished run before `number`.
-    fn last_before(&self, conversation: &str, number: i64) -> Option<Arc<LogTail>> {
+    fn last_run_before(&self, conversation: &str, number: i64) -> Option<Arc<LogTail>> {
         self.unfinished_runs(conversation)
             .filter(|(other, _)| *other < number)
             .last()

@@ -1,4 +1,4 @@
-//! Runs: beginning, claiming and fencing them.
+//! Begins, claims and fences runs.
 
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ impl SqliteStore {
             }
             let row = self.local_row(&new.row, order.next_number());
             let tail = LogTail::new(row.id.clone(), self.identity.epoch);
-            // Runs that begin from now on queue behind it.
+            // Runs that begin from now on wait for this one.
             order.add(conversation, &tail);
             (row, tail)
         };

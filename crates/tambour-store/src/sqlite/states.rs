@@ -149,7 +149,7 @@ impl States for SqliteStore {
         let write_result: sqlx::Result<StateRollback> = writes.await;
         let (rollback, write_result) = match write_result {
             Ok(rollback) => (rollback, Ok(())),
-            // Not returned: ending the transaction returns the error.
+            // This value is not returned: ending the transaction returns the error.
             Err(error) => (StateRollback::Unknown, Err(error)),
         };
         transaction.end(write_result).await?;

@@ -13,7 +13,7 @@ use tambour::texts::Language;
 use tambour::texts::format_count;
 
 impl Dialogue {
-    /// Applies the answer of a round of `ai_say`, whose exit decision ends or continues the action.
+    /// Applies the answer of a round of `ai_say`: the exit decision ends the action, or lets it continue.
     pub(super) fn apply_say(
         &mut self,
         say: &SayAction,

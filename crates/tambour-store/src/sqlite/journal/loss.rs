@@ -38,7 +38,7 @@ pub struct ShortFile {
     pub file: PathBuf,
     /// Bytes that the database recorded.
     pub known_bytes: u64,
-    /// Bytes that it has; `None` if the file is missing.
+    /// Bytes that the file has; `None` if it is missing.
     pub found_bytes: Option<u64>,
 }
 

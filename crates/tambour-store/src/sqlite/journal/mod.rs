@@ -70,7 +70,7 @@ struct OpenSegment {
     last_record: u32,
     /// Set when a torn record, which was written only partly, follows the complete records.
     is_torn: bool,
-    /// Encodes one record, so that it is written with one call.
+    /// Holds one encoded record, so that it is written with one call.
     buffer: Vec<u8>,
 }
 
@@ -169,7 +169,7 @@ impl Journal {
         open_segment.full_segments.iter().chain([&open_segment.segment]).map(extent).collect()
     }
 
-    /// Returns the boot id of the machine without `durable`, when a power cut may lose written data.
+    /// Returns the boot id of the machine; `None` with `durable`, when a power cut loses no written data.
     pub(super) fn boot_id(&self) -> Option<&str> {
         self.boot_id.as_deref()
     }

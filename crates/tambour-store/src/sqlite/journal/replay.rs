@@ -337,7 +337,7 @@ impl<'a> ReplayReader<'a> {
             let (last, has_row): (i64, bool) = query.bind(message).fetch_one(self.pool).await?;
             self.message_ends.insert(message.to_owned(), MessageEnd { last: last.cast_unsigned(), has_row });
         }
-        Ok(self.message_ends.get_mut(message).expect("it has been put there"))
+        Ok(self.message_ends.get_mut(message).expect("the end has just been inserted"))
     }
 
     /// Adds a new message.
@@ -501,7 +501,7 @@ async fn list_unfinished(pool: &SqlitePool) -> Result<Vec<String>, StoreError> {
 /// Takes the first record off `unread`, the unread bytes of a table row; `None` at its end, or if it is
 /// damaged.
 fn parse_table_record(unread: &mut &[u8]) -> Option<EntryRange> {
-    /// Takes bytes with their length before them.
+    /// Takes a length of four bytes, and as many bytes as it says.
     fn take_bytes<'a>(unread: &mut &'a [u8]) -> Option<&'a [u8]> {
         let length = read_u32(unread)?;
         unread.split_off(..usize::try_from(length).ok()?)

@@ -61,7 +61,7 @@ pub(super) fn scan_segment(bytes: &[u8]) -> Result<Vec<SegmentPart>, UnknownVers
     if bytes.starts_with(&SEGMENT_HEADER[..8]) {
         return Err(UnknownVersion);
     }
-    if ends_unwritten(bytes) {
+    if ends_in_unwritten_space(bytes) {
         return Ok(vec![SegmentPart::Torn { offset: 0, bytes: bytes.len(), end: None, subject: None }]);
     }
     Ok(vec![damage(bytes.len(), 1)])
@@ -152,7 +152,7 @@ impl Iterator for SegmentScan<'_> {
             return Some(SegmentPart::Record(found));
         }
         let next_header = self.find_header(body_start);
-        if next_header.is_none() && (end > length || ends_unwritten(unread)) {
+        if next_header.is_none() && (end > length || ends_in_unwritten_space(unread)) {
             let (offset, subject) = (std::mem::replace(&mut self.offset, length), header.subject());
             return Some(SegmentPart::Torn { offset, bytes: unread.len(), end: Some(end), subject });
         }
@@ -168,11 +168,11 @@ fn is_partial_header(bytes: &[u8]) -> bool {
         .get(FIXED_HEADER_BYTES - 1)
         .map_or(FIXED_HEADER_BYTES, |id_length| FIXED_HEADER_BYTES + usize::from(*id_length));
     (bytes.starts_with(mark) && bytes.len() < header_length)
-        || ends_unwritten(bytes)
+        || ends_in_unwritten_space(bytes)
         || bytes.iter().all(|byte| *byte == 0)
 }
 
 /// Returns `true` if bytes end in unwritten space: no header or body ends in that many zeros.
-fn ends_unwritten(bytes: &[u8]) -> bool {
+fn ends_in_unwritten_space(bytes: &[u8]) -> bool {
     bytes.last_chunk::<UNWRITTEN_ZEROS>().is_some_and(|end| end.iter().all(|byte| *byte == 0))
 }
