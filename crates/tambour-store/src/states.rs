@@ -12,7 +12,7 @@ use tambour::state::AppliedBlock;
 
 use super::StoreError;
 
-/// Update on its way to the database.
+/// Update in its stored form, on its way to the database.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredUpdate {
     /// Position among the updates of the conversation, from 1.
@@ -89,7 +89,7 @@ pub enum StateRollback {
     Done(Value, usize),
     /// The point is unknown.
     Unknown,
-    /// The point precedes deleted updates.
+    /// The state at the point is no longer known: updates after the point are part of the base.
     Gone,
 }
 
@@ -140,7 +140,7 @@ pub(crate) async fn compute_state(snapshot: String, later_updates: Vec<String>) 
 }
 
 impl Default for StateUpdates {
-    /// Makes the history of a state that has none.
+    /// Makes the history of a state without updates.
     fn default() -> StateUpdates {
         StateUpdates {
             base: empty_state(),

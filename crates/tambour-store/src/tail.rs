@@ -23,7 +23,7 @@ const MAX_AHEAD_BYTES: usize = 64 << 10;
 pub(crate) struct LogTail {
     /// Id of the message.
     pub(crate) message: String,
-    /// Epoch of the lease that may write, or [`NO_EPOCH`]; changed with the journal locked.
+    /// Epoch of the lease that may write, or [`NO_EPOCH`]; with SQLite, changed with the journal locked.
     epoch: AtomicI64,
     window: Mutex<TailWindow>,
     /// Tells readers what they may see.
@@ -41,8 +41,8 @@ pub(crate) struct TailProgress {
     pub(crate) has_ended: bool,
 }
 
-/// Last entries of the log. Those up to `stored` are in the database, too, and may be dropped; all are on the
-/// journal. With `durable` those after `visible` are not on disk yet.
+/// Last entries of the log. Those up to `stored` are in the database, too, and may be dropped. With SQLite all
+/// entries are on the journal; with `durable`, those after `visible` are not on disk yet.
 #[derive(Debug, Default)]
 struct TailWindow {
     /// Encoded entries.
@@ -66,7 +66,7 @@ struct TailWindow {
     has_end: bool,
     /// Row with the outcome of the message, until the writer takes it together with the end.
     record: Option<Arc<MessageRow>>,
-    /// Last entry that each reader has seen; `u64::MAX` marks a free slot.
+    /// Number of the last entry that each reader has seen; `u64::MAX` marks a free slot.
     readers: Vec<u64>,
 }
 
@@ -117,7 +117,7 @@ pub(crate) struct TailReader {
 }
 
 impl LogTail {
-    /// Creates the tail of an empty log.
+    /// Creates the tail of a log, with no entries in memory yet.
     pub(crate) fn new(message: String, epoch: i64) -> Arc<LogTail> {
         Arc::new(LogTail {
             message,
@@ -150,14 +150,15 @@ impl LogTail {
         Some(epoch + 1)
     }
 
-    /// Fences every lease, since the message is deleted.
+    /// Fences every lease, for example because the message is deleted.
     pub(crate) fn fence(&self) {
         self.epoch.store(NO_EPOCH, Ordering::Release);
         self.mark_ended();
     }
 
-    /// Appends the last entries, which are on the journal together with the outcome, and returns the end of
-    /// the log. Readers see them after [`LogTail::publish`]. `record` is the row with the outcome.
+    /// Appends the last entries, which are stored together with the outcome (with SQLite on the journal), and
+    /// returns the end of the log. Readers see them after [`LogTail::publish`]. `record` is the row with the
+    /// outcome.
     pub(crate) fn finish(&self, last: &Batch, record: Arc<MessageRow>) -> LogPosition {
         // Under one lock: no row of the database has the end without the outcome.
         let mut window = self.lock_window();
@@ -169,8 +170,8 @@ impl LogTail {
         window.appended
     }
 
-    /// Appends entries that are on the journal. Readers see them at once if `is_visible` is set, otherwise
-    /// after [`LogTail::publish`].
+    /// Appends entries, which with SQLite are on the journal already. Readers see them at once if `is_visible`
+    /// is set, otherwise after [`LogTail::publish`].
     pub(crate) fn append(&self, batch: &Batch, is_visible: bool) -> TailAppend {
         let append = self.lock_window().append(batch);
         if is_visible {

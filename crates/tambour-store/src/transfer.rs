@@ -1,6 +1,6 @@
-//! Moves all data of a SQLite database to an empty PostgreSQL database, table by table in pages. A page and its
-//! place are stored in one transaction, so that a move that was killed continues where it was. At the end every
-//! row of both databases is compared.
+//! Moves all data of a SQLite database to an empty PostgreSQL database, table by table in pages. A page and the
+//! key of its last row are stored in one transaction, so that a move that was killed continues after that row.
+//! At the end every row of both databases is compared.
 
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
@@ -17,7 +17,7 @@ const PAGE_ROWS: usize = 1000;
 /// Approximate maximum number of bytes in a page.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Place of a move that was finished.
+/// Value of `last_key` in the row of a finished move.
 const FINISHED: &str = "finished";
 
 /// Error of a move.
@@ -45,7 +45,7 @@ impl From<sqlx::Error> for MoveError {
     }
 }
 
-/// Step of a move, for the display of progress.
+/// Progress of a move, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoveProgress {
     /// Name of the table.
@@ -103,7 +103,8 @@ pub async fn move_data(
     Ok(rows_moved)
 }
 
-/// Checks that the target is empty, or has what an earlier attempt with the same source has moved.
+/// Checks that the target is empty, or has what an earlier attempt with the same source has moved. Records the
+/// source in an empty target.
 async fn claim_target(source: &SqlitePool, target: &PgPool) -> Result<(), MoveError> {
     let source_id: String = sqlx::query_scalar("select id from server limit 1").fetch_one(source).await?;
     let query = sqlx::query_as("select source, last_key from moves where table_name = ''");
@@ -140,8 +141,8 @@ async fn copy_table(
     report: &mut impl FnMut(MoveProgress),
 ) -> Result<(), MoveError> {
     let query = sqlx::query_as("select last_key, rows from moves where table_name = $1").bind(table.name);
-    let earlier: Option<(String, i64)> = query.fetch_optional(target).await?;
-    let (mut last_key, mut done_rows) = match earlier {
+    let earlier_progress: Option<(String, i64)> = query.fetch_optional(target).await?;
+    let (mut last_key, mut done_rows) = match earlier_progress {
         Some((key, rows)) => (table.parse_key(&key), rows.unsigned_abs()),
         None => (None, 0),
     };
@@ -172,21 +173,21 @@ async fn compare_table(
     total_rows: u64,
     report: &mut impl FnMut(MoveProgress),
 ) -> Result<(), MoveError> {
-    let different = |detail: String| MoveError::Different { table: table.name, detail };
+    let difference = |detail: String| MoveError::Different { table: table.name, detail };
     let (mut last_key, mut done_rows) = (None::<CellRow>, 0);
     loop {
         let page = read_source_page(source, table, last_key.as_deref()).await?;
-        let moved = read_target_page(target, table, last_key.as_deref(), page.len() + 1).await?;
-        for (row, moved_row) in page.iter().zip(&moved) {
+        let target_page = read_target_page(target, table, last_key.as_deref(), page.len() + 1).await?;
+        for (row, moved_row) in page.iter().zip(&target_page) {
             if row != moved_row {
-                return Err(different(format!("the row {} differs", Table::format_key(&table.key_of(row)))));
+                return Err(difference(format!("the row {} differs", Table::format_key(&table.key_of(row)))));
             }
         }
-        if moved.len() < page.len() {
-            return Err(different("rows are missing".to_owned()));
+        if target_page.len() < page.len() {
+            return Err(difference("rows are missing".to_owned()));
         }
         let Some(last) = page.last() else {
-            return if moved.is_empty() { Ok(()) } else { Err(different("there are other rows".to_owned())) };
+            return if target_page.is_empty() { Ok(()) } else { Err(difference("there are other rows".to_owned())) };
         };
         done_rows += page.len() as u64;
         last_key = Some(table.key_of(last));
@@ -315,7 +316,7 @@ fn target_cells(row: &PgRow, table: &Table) -> sqlx::Result<CellRow> {
     read_cells!(row, table)
 }
 
-/// Makes runs of messages that were running: a server that starts closes them.
+/// Creates runs for the messages that were running: the next server to start closes them.
 async fn create_runs(target: &PgPool) -> Result<(), MoveError> {
     let query = sqlx::query(
         "insert into runs (id, number, conversation_id, server, epoch, next, day) \
@@ -327,7 +328,7 @@ async fn create_runs(target: &PgPool) -> Result<(), MoveError> {
     Ok(())
 }
 
-/// Makes the database number new rows after those that were moved.
+/// Sets the sequences so that new rows get numbers after those of the moved rows.
 async fn advance_numbers(target: &PgPool) -> Result<(), MoveError> {
     for table in TABLES.iter().filter(|table| table.is_numbered()) {
         let name = table.name;

@@ -62,7 +62,7 @@ impl UpstreamCall {
         headers
     }
 
-    /// Records a failed attempt. Another one follows after `pause`; with `None`, the call has failed.
+    /// Records a failed attempt. Another attempt follows after `pause`; with `None`, the call has failed.
     pub(super) fn record_failure(&mut self, failure: &Failure, pause: Option<Duration>) {
         let (upstream, message_id) = (&*self.upstream, &*self.message_id);
         let (code, attempt) = (&failure.code, self.attempt);

@@ -154,7 +154,7 @@ fn image_source(part: &Value) -> Result<ImageSource<'_>, Failure> {
     let media_type = media_type.ok_or_else(|| {
         unsendable_failure("a `data:` URL of an image must be `data:image/TYPE;base64,...`")
     })?;
-    // Parameters of the type are left out.
+    // Parameters of the media type are left out.
     Ok(ImageSource::Inline { media_type: media_type.split(';').next().unwrap_or(media_type), data })
 }
 

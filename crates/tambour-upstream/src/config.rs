@@ -43,7 +43,7 @@ pub struct UpstreamConfig {
 }
 
 impl UpstreamConfig {
-    /// Reads an upstream given as `KIND=URL` or `KIND=FILE`, in a form of [`UpstreamKind::argument_form`].
+    /// Reads an upstream given as `KIND=URL`, `KIND=FILE` or `demo`: see [`UpstreamKind::argument_form`].
     ///
     /// # Errors
     /// The kind is unknown, or the URL or file is missing.

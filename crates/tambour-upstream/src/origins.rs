@@ -51,7 +51,7 @@ impl ValueOrigins {
         }
     }
 
-    /// Returns the place of a field in the file, or of its nearest parent there.
+    /// Returns the place of a field in the file or, if the field is not there, of its nearest parent.
     pub fn place_in_file(&self, field: &str) -> Option<String> {
         let (path, text) = self.file.as_ref()?;
         let table = DeTable::parse(text).ok()?;

@@ -9,7 +9,7 @@ use tambour::finding::FindingReport;
 use tambour::limits::Limits;
 use tambour::repair::json::{JsonEvent, JsonReader, JsonSink, ValueCollector, find, parse_strict};
 
-/// Sink that counts events and reports.
+/// Sink that adds up the lengths of texts, and 1 for each other event, so that no work is optimised away.
 #[derive(Default)]
 struct EventCounter(usize);
 
@@ -27,9 +27,9 @@ impl JsonSink for EventCounter {
 }
 
 /// Function that makes a text of about this many bytes.
-type MakeText = fn(usize) -> String;
+type TextMaker = fn(usize) -> String;
 
-const TEXTS: [(&str, MakeText); 5] = [
+const TEXTS: [(&str, TextMaker); 5] = [
     ("valid", valid_text),
     ("broken, fenced", broken_text),
     ("broken reply, fenced", reply_text),
@@ -46,10 +46,10 @@ fn main() {
     }
 }
 
-/// Reads once, for instruction counters.
+/// Reads one text once, for instruction counters.
 fn read_once(name: &str, size: &str, chunk: &str) {
     let (size, chunk) = (size.parse().expect("a size"), chunk.parse().expect("a size"));
-    let (_, make) = TEXTS.into_iter().find(|(known, _)| *known == name).expect("one of the table");
+    let (_, make) = TEXTS.into_iter().find(|(known, _)| *known == name).expect("a text of the table");
     let (mut reader, mut sink) = (JsonReader::new_chat(&Limits::default()), EventCounter::default());
     split_chunks(&make(size), chunk).iter().for_each(|chunk| reader.push(chunk, &mut sink));
     reader.finish(&mut sink);
@@ -79,8 +79,8 @@ fn print_table() {
         "\n{:<28} {:>9} {:>9} {:>9} {:>9} {:>10}",
         "MB/s, whole, 1 MB", "events", "values", "find", "strict", "serde_json"
     );
-    let mut large = Limits::default();
-    large.items = usize::MAX;
+    let mut large_limits = Limits::default();
+    large_limits.items = usize::MAX;
     for (name, make) in TEXTS {
         let text = make(1 << 20);
         let rate = |time: Duration| text.len() as f64 / 1e6 / time.as_secs_f64();
@@ -98,16 +98,16 @@ fn print_table() {
             black_box(sink.values.len());
         });
         let found = best_time(|| {
-            black_box(find(&text, &large));
+            black_box(find(&text, &large_limits));
         });
         let strict = best_time(|| {
-            let _ = black_box(parse_strict(&text, &large));
+            let _ = black_box(parse_strict(&text, &large_limits));
         });
         let serde_json = best_time(|| {
             let _ = black_box(serde_json::from_str::<serde_json::Value>(&text));
         });
-        let serde_json = if parse_strict(&text, &large).is_ok() { rate(serde_json) } else { f64::NAN };
-        let strict = if parse_strict(&text, &large).is_ok() { rate(strict) } else { f64::NAN };
+        let serde_json = if parse_strict(&text, &large_limits).is_ok() { rate(serde_json) } else { f64::NAN };
+        let strict = if parse_strict(&text, &large_limits).is_ok() { rate(strict) } else { f64::NAN };
         println!(
             "{name:<28} {:>9.0} {:>9.0} {:>9.0} {strict:>9.0} {serde_json:>10.0}",
             rate(events),
@@ -119,13 +119,13 @@ fn print_table() {
 
 /// Returns the shortest time of several runs: other work on the machine can only lengthen a run.
 fn best_time(mut run: impl FnMut()) -> Duration {
-    let (mut least, begin) = (Duration::MAX, Instant::now());
+    let (mut shortest, begin) = (Duration::MAX, Instant::now());
     while begin.elapsed() < Duration::from_millis(300) {
         let start = Instant::now();
         run();
-        least = least.min(start.elapsed());
+        shortest = shortest.min(start.elapsed());
     }
-    least
+    shortest
 }
 
 fn split_chunks(text: &str, size: usize) -> Vec<&str> {

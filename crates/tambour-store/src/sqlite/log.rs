@@ -139,8 +139,9 @@ impl SqliteStore {
         bytes: usize,
         lease_tail: Option<&Arc<LogTail>>,
     ) -> Result<Vec<Batch>, StoreError> {
-        // The tail is looked up first: entries that leave memory later are found in the database. Those that
-        // leave it between a look at the tail and one at its window are in neither; then both are repeated.
+        // The tail is read first, so that entries that leave memory later are found in the database. If no
+        // entries are found although the log has some after `after`, they came between the two reads, which
+        // are then repeated.
         loop {
             let tail = lease_tail.cloned().or_else(|| self.shared.pending.tail(message));
             let includes_invisible = lease_tail.is_some();

@@ -119,7 +119,7 @@ mod tests {
         let mut transaction = OpenTransaction::begin(&pool).await.unwrap();
         sqlx::query(INSERT).execute(&mut *transaction).await.unwrap();
         transaction.end(Ok(())).await.unwrap();
-        // One row from each round, and one from the last transaction.
+        // One row from each iteration, and one from the last transaction.
         let count = |pool| sqlx::query_scalar::<_, i64>("select count(*) from rows").fetch_one(pool);
         assert_eq!(count(&pool).await.unwrap(), 21);
         pool.close().await;

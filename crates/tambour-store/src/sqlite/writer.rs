@@ -56,7 +56,7 @@ impl DatabaseWriter {
         let dead = shared.dead.clone();
         let writer = tokio::spawn(run_writer(CommitState::new(shared), tasks));
         tokio::spawn(async move {
-            // Rows that it has not written are on the journal, which the next start replays.
+            // Rows that the writer has not written are on the journal, which the next start replays.
             if writer.await.is_err() {
                 tracing::error!("the writer of the database stopped unexpectedly");
                 dead.cancel();
@@ -109,16 +109,16 @@ async fn run_writer(mut state: CommitState, mut tasks: mpsc::UnboundedReceiver<W
         }
         let mut group = CommitGroup::default();
         // A commit for the extents alone does not wait for tasks either.
-        let mut has_urgent = first_task.as_ref().is_none_or(WriterTask::is_urgent);
+        let mut has_urgent_task = first_task.as_ref().is_none_or(WriterTask::is_urgent);
         if let Some(task) = first_task {
             state.add(task, &mut group);
         }
         let mut pause = std::pin::pin!(tokio::time::sleep(COMMIT_PAUSE));
-        while !has_urgent && group.bytes() < GROUP_BYTES {
+        while !has_urgent_task && group.bytes() < GROUP_BYTES {
             tokio::select! {
                 task = tasks.recv() => match task {
                     Some(task) => {
-                        has_urgent = task.is_urgent();
+                        has_urgent_task = task.is_urgent();
                         state.add(task, &mut group);
                     }
                     None => break,

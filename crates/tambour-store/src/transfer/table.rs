@@ -62,7 +62,7 @@ const fn table(name: &'static str, key_columns: usize, columns: &'static [Column
     Table { name, columns, key_columns }
 }
 
-/// All tables with data of users. Messages come before their logs.
+/// Tables to move, in order. Messages come before their logs.
 pub(super) const TABLES: &[Table] = &[
     table("settings", 1, &[text("name"), text("value")]),
     table(
@@ -298,7 +298,7 @@ impl Table {
         row[..self.key_columns].to_vec()
     }
 
-    /// Formats a key as JSON, for the place at which an interrupted move continues.
+    /// Formats a key as JSON, to store where an interrupted move continues.
     pub(super) fn format_key(key: &[Cell]) -> String {
         let values = key.iter().map(|cell| match cell {
             Cell::Integer(number) => serde_json::json!(number),
@@ -324,7 +324,7 @@ impl Table {
     pub(super) fn select_statement(&self, has_start: bool, is_sqlite: bool) -> String {
         let columns: Vec<String> =
             self.columns.iter().map(|column| column.select_expression(is_sqlite)).collect();
-        // The order of bytes, whatever the collation of the database is.
+        // Sorts by bytes, whatever the collation of the database is.
         let ordered = |column: &Column| match column.kind {
             ColumnKind::Text if !is_sqlite => format!("{} collate \"C\"", column.name),
             _ => column.name.to_owned(),
@@ -340,7 +340,7 @@ impl Table {
         format!("select {} from {} {start}order by {key} limit ${limit}", columns.join(", "), self.name)
     }
 
-    /// Returns the statement that inserts rows from one array a column.
+    /// Returns the statement that inserts rows from arrays, one for each column. Existing rows are kept.
     pub(super) fn insert_statement(&self) -> String {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
         let (mut arrays, mut values) = (Vec::new(), Vec::new());

@@ -272,7 +272,7 @@ struct AnthropicEvent<'a> {
     stop_reason: Option<Cow<'a, str>>,
 }
 
-/// Content block: its start in a stream, or a whole one.
+/// Content block: its start in a stream, or a whole block.
 #[derive(Deserialize)]
 struct AnthropicContent<'a> {
     #[serde(borrow, default, rename = "type")]

@@ -41,7 +41,7 @@ struct OpenSpan {
 }
 
 /// Span of the client, from the header `traceparent` of its request: the parent of the spans of the request.
-/// `None` without the header.
+/// `None` without a valid header, or if tracing is not configured.
 #[derive(Clone, Debug, Default)]
 pub struct ParentSpan(Option<Box<SpanContext>>);
 

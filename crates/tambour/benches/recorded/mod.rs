@@ -66,7 +66,7 @@ impl RecordedTexts {
         let mut parts: Vec<_> = sources.iter().map(|texts| (texts.iter().cycle(), 0)).collect();
         let mut joined = String::with_capacity(size);
         while joined.len() < size {
-            // The part with the fewest bytes so far.
+            // Picks the part with the fewest bytes so far.
             let (texts, bytes) = parts.iter_mut().min_by_key(|(_, bytes)| *bytes).expect("a part");
             let text = texts.next().expect("a recorded text");
             *bytes += text.len();
@@ -78,7 +78,7 @@ impl RecordedTexts {
         joined
     }
 
-    /// Adds a text to the texts of its language, unless it contains tags or mixes the languages.
+    /// Adds a text to the texts of its language, unless it is short, contains tags or mixes the languages.
     fn insert(&mut self, text: &str) {
         let text = text.trim();
         let has_tag = DIALECT_TAGS
@@ -137,7 +137,7 @@ fn read_recorded(text_of: fn(TextCollector) -> String) -> RecordedTexts {
             let chunks = recorded["chunks"].as_array().expect("chunks");
             let reply: String = chunks.iter().filter_map(serde_json::Value::as_str).collect();
             let mut collector = TextCollector::default();
-            // A dialect that is not compiled adds no text.
+            // A dialect that is not compiled in adds no text.
             let Ok(mut pipeline) = Pipeline::new(dialect, &options) else { continue };
             pipeline.push(reply.as_bytes(), &mut collector);
             pipeline.finish(&InputEnd::stop(), &mut collector);
