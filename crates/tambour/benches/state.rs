@@ -36,7 +36,7 @@ fn main() {
             let options = ApplyOptions { is_atomic, ..ApplyOptions::default() };
             let mut states = vec![state.clone(); RUNS];
             let time = best_time(|| {
-                let mut state = states.pop().expect("one for each run");
+                let mut state = states.pop().expect("a state for each run");
                 black_box(apply(&mut state, &operations, &options));
                 state
             });
@@ -59,14 +59,14 @@ fn main() {
         .collect();
     let mut states = vec![state; RUNS];
     let rollback_time = best_time(|| {
-        let mut state = states.pop().expect("one for each run");
-        rollback(&mut state, &history).expect("they fit");
+        let mut state = states.pop().expect("a state for each run");
+        rollback(&mut state, &history).expect("the blocks fit");
         state
     });
     print_line("rollback over 1,000 messages of 5", rollback_time);
     print_line(
         "fold of 1,000 messages of 5",
-        best_time(|| fold(nested.clone(), &history).expect("they fit")),
+        best_time(|| fold(nested.clone(), &history).expect("the blocks fit")),
     );
 }
 
@@ -88,14 +88,14 @@ const RUNS: usize = 20;
 /// Returns the shortest time of several runs: other work on the machine can only lengthen a run. Results are
 /// dropped outside the measured time.
 fn best_time<T>(mut run: impl FnMut() -> T) -> Duration {
-    let once = |run: &mut dyn FnMut() -> T| {
+    let measure = |run: &mut dyn FnMut() -> T| {
         let start = Instant::now();
         let result = run();
         let time = start.elapsed();
         drop(result);
         time
     };
-    (0..RUNS).map(|_| once(&mut run)).min().unwrap_or_default()
+    (0..RUNS).map(|_| measure(&mut run)).min().unwrap_or_default()
 }
 
 fn print_line(name: &str, time: Duration) {

@@ -20,10 +20,10 @@ use tambour::{Event, Finding, InputEnd, Options, Pipeline};
 use recorded::TextKind;
 
 /// Function that makes a reply of about this many bytes.
-type MakeText = fn(usize) -> String;
+type TextMaker = fn(usize) -> String;
 
 /// Name, dialect and reply of each case.
-const CASES: [(&str, &str, MakeText); 21] = [
+const CASES: [(&str, &str, TextMaker); 21] = [
     ("plain, mixed", "plain", |size| plain_reply(TextKind::Mixed, size)),
     ("plain, English", "plain", |size| plain_reply(TextKind::English, size)),
     ("plain, Chinese", "plain", |size| plain_reply(TextKind::Chinese, size)),
@@ -158,7 +158,7 @@ fn main() {
 }
 
 /// Lists the cases of compiled dialects.
-fn available_cases() -> impl Iterator<Item = (&'static str, &'static str, MakeText)> {
+fn available_cases() -> impl Iterator<Item = (&'static str, &'static str, TextMaker)> {
     CASES.into_iter().filter(|(_, dialect, _)| dialect::find_dialect(dialect).is_ok())
 }
 
@@ -178,7 +178,7 @@ fn read_reply(dialect: &str, reply: &str, cut: Cut) -> usize {
         options
     });
     let options = if dialect == "toolcall" { &CALLING } else { &PLAIN };
-    let mut pipeline = Pipeline::new(dialect, options).expect("it is in the table");
+    let mut pipeline = Pipeline::new(dialect, options).expect("a dialect of the table");
     cut.for_each_chunk(reply, |chunk| pipeline.push(chunk, &mut sink));
     pipeline.finish(&InputEnd::stop(), &mut sink);
     sink.0
@@ -233,7 +233,7 @@ impl BenchRow {
 /// Measures the cases; repeats each measurement for at least `min_time`.
 fn measure_cases(
     min_time: Duration,
-    cases: impl Iterator<Item = (&'static str, &'static str, MakeText)>,
+    cases: impl Iterator<Item = (&'static str, &'static str, TextMaker)>,
 ) -> Vec<BenchRow> {
     let mut rows = Vec::new();
     for (case, dialect, make) in cases {
@@ -257,7 +257,7 @@ fn print_table(rows: &[BenchRow]) {
     );
     println!(
         "{:<21} {:>8} {:>8} {:>8}  {:>8}  {:>8} {:>8}  {:>8}  {:>8} {:>9}",
-        "", "4 KB", "64 KB", "1 MB", "ns", "ns", "MB/s", "MB/s", "ns", "times it"
+        "", "4 KB", "64 KB", "1 MB", "ns", "ns", "MB/s", "MB/s", "ns", "ratio"
     );
     // The rows of a case are in the order of `SIZES`, and within a size in the order of `CUTS`.
     for rows in rows.chunks(SIZES.len() * CUTS.len()) {
@@ -281,13 +281,13 @@ fn print_table(rows: &[BenchRow]) {
 
 /// Returns the shortest time of several runs: other work on the machine can only lengthen a run.
 fn best_time(min_time: Duration, mut run: impl FnMut() -> usize) -> Duration {
-    let (mut least, begin) = (Duration::MAX, Instant::now());
+    let (mut shortest, begin) = (Duration::MAX, Instant::now());
     loop {
         let start = Instant::now();
         black_box(run());
-        least = least.min(start.elapsed());
+        shortest = shortest.min(start.elapsed());
         if begin.elapsed() >= min_time {
-            return least;
+            return shortest;
         }
     }
 }

@@ -24,7 +24,7 @@ pub enum TranscriptForm {
     Array,
 }
 
-/// Options of checking a stream. The default suits continuous integration: strict.
+/// Options for checking a stream. The default suits continuous integration: strict.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StreamCheckOptions {
@@ -148,7 +148,7 @@ impl StreamChecker {
         &self.core.findings
     }
 
-    /// All findings, in the order of the stream.
+    /// Ends the stream and returns its findings, in the order of the stream.
     #[must_use]
     pub fn finish(self) -> Vec<Finding> {
         let StreamChecker { mut lines, mut transcript, mut core } = self;

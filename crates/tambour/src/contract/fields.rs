@@ -100,7 +100,7 @@ impl<'a> ContractFields<'a> {
         None
     }
 
-    /// Id of the phase that starts; reports one that is not a positive integer.
+    /// Id of the phase that starts; reports an id that is missing or not a positive integer.
     fn check_phase_id(&mut self) -> PhaseId {
         self.read_id().unwrap_or_else(|| {
             self.out.push(fault_report(

@@ -1,6 +1,6 @@
 //! The message of an answer, streamed out of the JSON while it arrives.
 //!
-//! Text under the configured role key is emitted at once, as is a plain string in place of `response`. Text
+//! Text under the configured role key is emitted at once, as is a `response` that is a plain string. Text
 //! under another key is the message only if it is the only text (S-052), which is known when `response` is
 //! closed; it is held back until then. A plain string that begins like an object is held back too, because it
 //! may be one. Emitted text is never retracted, so the first message emitted is the message.
@@ -30,7 +30,7 @@ pub(super) struct AnswerMessage {
     /// Set if the current string may be the speaker's name.
     is_speaker_key: bool,
     /// Set if several texts under keys other than the role exist, so that none can be used.
-    has_several: bool,
+    has_several_texts: bool,
     /// Set if the current text is under a name of the message. If exactly one of several texts is, it is the
     /// message.
     is_named: bool,
@@ -39,7 +39,7 @@ pub(super) struct AnswerMessage {
     /// A further text under a name of the message, with the place of its key.
     named_text: Option<(String, Place)>,
     /// Set if yet another text under a name of the message follows `named_text`.
-    has_more_named: bool,
+    has_more_named_texts: bool,
     /// The current string.
     current_text: String,
     /// Place of its key.
@@ -138,11 +138,11 @@ impl AnswerMessage {
             speaker: None,
             is_whole_response: false,
             is_speaker_key: false,
-            has_several: false,
+            has_several_texts: false,
             is_named: false,
             is_other_named: false,
             named_text: None,
-            has_more_named: false,
+            has_more_named_texts: false,
             current_text: String::new(),
             key_place: Place::START,
             sent_key: None,
@@ -201,7 +201,7 @@ impl AnswerMessage {
     fn continues_other(&self) -> bool {
         self.current_list.is_some()
             && self.current_list == self.other_list
-            && !self.has_several
+            && !self.has_several_texts
             && self.sent_key.is_none()
     }
 
@@ -237,7 +237,7 @@ impl AnswerMessage {
         }
     }
 
-    /// Reads the beginning of the message, one character at a time until it is decided.
+    /// Reads the beginning of the message, one character at a time until its handling is decided.
     fn push_start(&mut self, text: &str, out: &mut dyn IntentSink) {
         for (at, c) in text.char_indices() {
             if c == '{' && self.is_whole_response && self.trimmed_start.is_empty() {
@@ -326,7 +326,7 @@ impl AnswerMessage {
         let text = if self.current_text.is_empty() { text.trim_start() } else { text };
         let is_separate = self.other_text.is_some() && !self.continues_other();
         let is_named_text = self.is_named && self.named_text.is_none() && !self.is_sent();
-        if !is_named_text && (self.is_sent() || self.has_several || is_separate) {
+        if !is_named_text && (self.is_sent() || self.has_several_texts || is_separate) {
             for c in text.chars() {
                 if self.current_text.len() >= MAX_FURTHER_TEXT {
                     break;
@@ -375,7 +375,7 @@ impl AnswerMessage {
                 self.speaker.get_or_insert((text, self.key_place));
             } else if self.is_speaker_key && self.current_list.is_some() && self.speaker.is_some() {
                 // Different speakers make the list a conversation, which has no single message.
-                self.has_several = true;
+                self.has_several_texts = true;
                 self.mark_lost(self.key_place);
             } else if self.continues_other()
                 && let Some((joined_text, _)) = &mut self.other_text
@@ -383,9 +383,9 @@ impl AnswerMessage {
                 self.has_joined = true;
                 joined_text.push_str("\n\n");
                 joined_text.push_str(&text);
-            } else if self.other_text.is_some() || self.has_several || self.is_sent() {
-                self.has_several |= self.other_text.is_some();
-                self.has_more_named |= self.is_named && self.named_text.is_some();
+            } else if self.other_text.is_some() || self.has_several_texts || self.is_sent() {
+                self.has_several_texts |= self.other_text.is_some();
+                self.has_more_named_texts |= self.is_named && self.named_text.is_some();
                 if self.is_named && self.named_text.is_none() && !self.is_sent() {
                     self.named_text = Some((text, self.key_place));
                 } else {
@@ -401,15 +401,15 @@ impl AnswerMessage {
 
     /// Closes `response`: the held-back text is the message if there is no other.
     pub(super) fn close(&mut self, out: &mut dyn IntentSink) {
-        let mut has_several = std::mem::take(&mut self.has_several);
+        let mut has_several_texts = std::mem::take(&mut self.has_several_texts);
         let (mut other, mut speaker) = (self.other_text.take(), self.speaker.take());
         let is_other_named = std::mem::take(&mut self.is_other_named);
-        let has_more_named = std::mem::take(&mut self.has_more_named);
+        let has_more_named_texts = std::mem::take(&mut self.has_more_named_texts);
         // The only text under a name of the message is preferred to texts under other keys.
-        match (is_other_named, self.named_text.take(), has_more_named) {
-            (true, None, false) => has_several = false,
+        match (is_other_named, self.named_text.take(), has_more_named_texts) {
+            (true, None, false) => has_several_texts = false,
             (false, Some(named_text), false) => {
-                has_several = false;
+                has_several_texts = false;
                 if let Some((_, at)) = other.replace(named_text) {
                     self.mark_lost(at);
                 }
@@ -425,7 +425,7 @@ impl AnswerMessage {
             self.mark_lost(at);
         }
         let Some((text, at)) = other else { return };
-        if has_several || self.is_sent() {
+        if has_several_texts || self.is_sent() {
             self.mark_lost(at);
         } else {
             self.sent_key = Some((at, MessageKeyKind::Other));

@@ -49,7 +49,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
         })
     },
     opening: Opening {
-        // S-051, S-052. The last two may have other types too, because these are repaired (S-055).
+        // S-051, S-052. The last two may have other types too, which are repaired (S-055).
         keys: &[
             NeededKey::new(&["assessment"], &[ValueShape::Object]),
             NeededKey::new(&["response"], &[ValueShape::Object, ValueShape::Text]),
@@ -141,21 +141,21 @@ impl AiSayDialect {
         }
     }
 
-    /// Ends a reply in which nothing looked like an answer; `preface` is its text.
-    fn finish_unstructured(&mut self, preface: &str, ending: ReplyEnding, out: &mut dyn IntentSink) {
+    /// Ends a reply in which nothing looked like an answer; `reply_text` is all of it.
+    fn finish_unstructured(&mut self, reply_text: &str, ending: ReplyEnding, out: &mut dyn IntentSink) {
         let Extent { place: at, end } = self.reader.extent();
         let report = |rule, message: &str, repair: &str| {
             FindingReport::new(rule, at, end, message).with_repair(repair)
         };
-        let text = preface.trim();
+        let text = reply_text.trim();
         if let Some(form) = marker::marker_form(text) {
             return rules::MARKER_RULES.report_marker(form, at, end, out);
         }
         if let Some(object_start) = self.reader.structure.truncated_object.filter(|_| !text.is_empty()) {
             let message = "the answer is cut off before its first field";
             let object_len = end.saturating_sub(object_start.offset);
-            let text_len = preface.floor_char_boundary(preface.len().saturating_sub(object_len));
-            let text_before = &preface[..text_len];
+            let text_len = reply_text.floor_char_boundary(reply_text.len().saturating_sub(object_len));
+            let text_before = &reply_text[..text_len];
             if text_before.lines().all(|line| prose::is_blank_or_fence(line.trim())) {
                 out.report(report(rules::TRUNCATED, message, "fallback text"));
                 return out.fall_back(if ending.is_truncated { "truncated" } else { "message_missing" });
@@ -204,7 +204,7 @@ impl AiSayDialect {
             return;
         }
         // The reply is the message as written.
-        out.emit_intent(Intent::FinalText(preface));
+        out.emit_intent(Intent::FinalText(reply_text));
         self.report_unstructured(out);
     }
 

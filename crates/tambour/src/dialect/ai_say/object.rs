@@ -133,7 +133,7 @@ impl AnswerObject {
     }
 
     /// Leaves the assessment if a key in it is a field of the answer, because the assessment was not closed
-    /// before that key. Returns true if so.
+    /// before that key. Returns true if the assessment was left.
     pub(super) fn leave_unclosed_assessment(&mut self, text: &str, level: usize) -> bool {
         let is_answer_field = || names::find_answer_field(text).is_some_and(|name| name != "assessment");
         let is_shift = level == 2 && !self.is_shifted && self.top_key == "assessment" && is_answer_field();

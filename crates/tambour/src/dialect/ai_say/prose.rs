@@ -11,7 +11,7 @@ use crate::span::{Extent, Place};
 #[derive(Debug)]
 pub(super) struct AnswerProse {
     /// The prose, until there is a message.
-    kept: KeptText,
+    kept_text: KeptText,
     /// Position of the answer, once it has begun.
     answer: Option<AnswerPosition>,
 }
@@ -27,22 +27,22 @@ struct AnswerPosition {
 
 impl AnswerProse {
     pub(super) fn new(limit: usize) -> AnswerProse {
-        AnswerProse { kept: KeptText::new(limit), answer: None }
+        AnswerProse { kept_text: KeptText::new(limit), answer: None }
     }
 
     /// Returns the bytes held back.
     pub(super) fn held_bytes(&self) -> usize {
-        self.kept.held_bytes()
+        self.kept_text.held_bytes()
     }
 
     /// Adds text outside the objects.
     pub(super) fn push(&mut self, text: &str) {
-        self.kept.push(text);
+        self.kept_text.push(text);
     }
 
     /// Adds an object that is not an answer, as JSON.
     pub(super) fn push_object(&mut self, value: Option<&Map<String, Value>>) {
-        let value = value.filter(|_| self.kept.is_keeping());
+        let value = value.filter(|_| self.kept_text.is_keeping());
         if let Some(text) = value.and_then(|value| serde_json::to_string(value).ok()) {
             self.push(&text);
         }
@@ -50,12 +50,12 @@ impl AnswerProse {
 
     /// Begins the answer, which may be in a fence.
     pub(super) fn begin_answer(&mut self, is_fenced: bool) {
-        self.answer = Some(AnswerPosition { offset: self.kept.held_bytes(), is_fenced });
+        self.answer = Some(AnswerPosition { offset: self.kept_text.held_bytes(), is_fenced });
     }
 
     /// Discards the prose collected so far.
     pub(super) fn clear(&mut self) {
-        self.kept.clear();
+        self.kept_text.clear();
         if let Some(answer) = &mut self.answer {
             answer.offset = 0;
         }
@@ -63,15 +63,15 @@ impl AnswerProse {
 
     /// Stops collecting and discards the prose.
     pub(super) fn stop(&mut self) {
-        self.kept.stop();
+        self.kept_text.stop();
     }
 
     /// Takes all prose, without the fence of the answer; `None` if there is none that may be shown.
     pub(super) fn take(&mut self) -> Option<String> {
-        if !self.kept.is_keeping() {
+        if !self.kept_text.is_keeping() {
             return None;
         }
-        let (text, answer) = (self.kept.take(), self.answer.take());
+        let (text, answer) = (self.kept_text.take(), self.answer.take());
         let (before, after) = text.split_at(answer.as_ref().map_or(text.len(), |answer| answer.offset));
         let (mut before, mut after) = (before.trim(), after.trim());
         if answer.is_some_and(|answer| answer.is_fenced) {

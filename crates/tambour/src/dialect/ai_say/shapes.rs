@@ -119,7 +119,8 @@ pub(super) fn parse_lone_message(text: &str, limits: &Limits) -> Option<(String,
 }
 
 /// Returns true if the object has an assessment or fields of one. A key that only resembles these counts if
-/// its value is an object, or if the object also has a message.
+/// its value is an object, or if the object also has a message. Such fields in a nested object count only if
+/// the outer object has a message.
 fn has_assessment(fields: &Map<String, Value>) -> bool {
     let is_known = |key: &String| names::find_any_field(key).is_some_and(is_assessment_field);
     let is_named = |(key, value): (&String, &Value)| names::is_assessment_key(key) && value.is_object();

@@ -93,7 +93,7 @@ pub(super) fn decode_args(text: &str, limits: &Limits, budget: &mut (usize, usiz
         builder: ValueBuilder::with_limits(budget.0, budget.1),
         value: None,
         fault: None,
-        has_rounded: false,
+        has_rounded_number: false,
     };
     let mut reader = JsonReader::new_document(limits);
     reader.push(text, &mut sink);
@@ -112,7 +112,7 @@ pub(super) fn decode_args(text: &str, limits: &Limits, budget: &mut (usize, usiz
             DecodedArgs::Doubtful(doubt, message)
         }
         (None, Some((value @ Value::Object(_), duplicates))) => {
-            if sink.has_rounded {
+            if sink.has_rounded_number {
                 return DecodedArgs::Doubtful(
                     Doubt::InexactNumber,
                     "a number with more digits than can be kept".to_owned(),
@@ -131,7 +131,7 @@ struct ArgsSink {
     value: Option<(Value, Vec<DuplicateKey>)>,
     fault: Option<FindingReport>,
     /// Set if a number was rounded.
-    has_rounded: bool,
+    has_rounded_number: bool,
 }
 
 impl JsonSink for ArgsSink {
@@ -152,6 +152,6 @@ impl JsonSink for ArgsSink {
     }
 
     fn report_rounding(&mut self, _: Place, _: usize) {
-        self.has_rounded = true;
+        self.has_rounded_number = true;
     }
 }

@@ -17,8 +17,8 @@ use crate::span::Extent;
 use crate::tool::{RegisteredTool, ToolRegistry};
 
 impl PlanCheck<'_> {
-    /// Checks the calls and returns the number of valid ones, or `None` if they are unreadable. A valid call
-    /// has `name` and `args`.
+    /// Checks the calls and returns the number of valid ones, or `None` if the list of calls is missing or
+    /// unreadable. A valid call has `name` and `args`.
     pub(super) fn check_calls(&mut self, mode: Option<&PlanMode>) -> Option<usize> {
         if !self.require_field("tool_calls") {
             return None;

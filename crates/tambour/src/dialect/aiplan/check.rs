@@ -263,8 +263,8 @@ impl PlanCheck<'_> {
         self.reports.push(report);
     }
 
-    /// Returns true if a field is present, else reports it. `null` counts as present only where it has a
-    /// meaning (P-002).
+    /// Returns true if a field is present, else reports its absence. `null` counts as present only where it
+    /// has a meaning (P-002).
     pub(super) fn require_field(&mut self, name: &'static str) -> bool {
         let is_present = self
             .fields

@@ -104,9 +104,9 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
             checked_plan.plan["direct_response"].as_str().is_some_and(|text| !text.trim().is_empty());
         let answer_extent = (has_answer && !has_sent_answer).then(|| places.member_extent("direct_response"));
         checked_plan.has_lost_answer =
-            has_unreported(answer_extent.into_iter().collect(), &checked_plan.reports);
+            has_unreported_loss(answer_extent.into_iter().collect(), &checked_plan.reports);
         // Dropped calls have a finding each.
-        checked_plan.has_lost_calls = has_unreported(
+        checked_plan.has_lost_calls = has_unreported_loss(
             (0..places.call_count()).map(|call| places.call_extent(call)).collect(),
             &checked_plan.reports,
         );
@@ -116,7 +116,7 @@ pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, optio
 
 /// Returns true if one of `extents`, the parts of a plan that is not used, is not covered by findings about
 /// losses.
-fn has_unreported(mut extents: Vec<Extent>, reports: &[FindingReport]) -> bool {
+fn has_unreported_loss(mut extents: Vec<Extent>, reports: &[FindingReport]) -> bool {
     // A finding is about a loss if it has no repair, or a repair that says `left out`.
     let is_loss =
         |report: &&FindingReport| report.repair.as_ref().is_none_or(|repair| repair.contains("left out"));

@@ -100,7 +100,7 @@ pub(super) fn find_mode(variant: PlanVariant, word: &str) -> Option<&'static Pla
     plan_modes(variant).iter().find(|mode| mode.name.eq_ignore_ascii_case(word.trim()))
 }
 
-/// Returns the name of the mode that answers with a text and calls nothing.
+/// Returns the name of the mode for a plan that answers with a text and calls nothing.
 pub(super) fn answer_mode(variant: PlanVariant) -> &'static str {
     match variant {
         PlanVariant::V1 => "GENERAL_CHAT",

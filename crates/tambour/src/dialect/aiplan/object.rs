@@ -24,7 +24,7 @@ pub(super) struct PlanObject {
     /// Findings on its JSON.
     pub(super) reports: Vec<FindingReport>,
     /// Set if a number in it was rounded.
-    pub(super) has_rounded: bool,
+    pub(super) has_rounded_number: bool,
     /// Set once it looks like a plan: it has `min_fields` fields of plans, or an object in it has several.
     pub(super) is_likely: bool,
     /// Minimum number of plan fields for it to look like a plan; more than one after prose.
@@ -79,7 +79,7 @@ impl PlanObject {
             places: PlanPlaces::new(start),
             inner_places: PlanPlaces::new(start),
             reports: Vec::new(),
-            has_rounded: false,
+            has_rounded_number: false,
             is_likely: false,
             min_fields: if follows_prose { MIN_NESTED_FIELDS } else { 1 },
             held_thought: String::new(),
@@ -247,7 +247,7 @@ impl PlanObject {
             return out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text });
         }
         if !*has_thought && !is_blank(text) {
-            // A phase begins explicitly, because in a tool loop the stream already has earlier ones.
+            // A phase begins explicitly, because in a tool loop the stream already has earlier phases.
             out.emit_intent(Intent::Phase("".into(), self.places.member_extent("thought").place));
             *has_thought = true;
         }

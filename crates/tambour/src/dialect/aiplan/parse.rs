@@ -150,7 +150,7 @@ impl JsonStructure for PlanReader {
             FindingReport::new(&json_rules::NUMBER, place, end, message).with_doubt(Doubt::InexactNumber);
         self.builder.note_report(&report);
         if let Some(object) = &mut self.object
-            && !std::mem::replace(&mut object.has_rounded, true)
+            && !std::mem::replace(&mut object.has_rounded_number, true)
         {
             object.reports.push(report.with_repair("rounded"));
         }
