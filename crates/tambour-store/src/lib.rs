@@ -143,8 +143,8 @@ pub trait Store: Log + Rows {
     /// [`StoreError::LeaseLost`] if the lease of this server is no longer valid (PostgreSQL).
     fn check_available(&self) -> Result<(), StoreError>;
 
-    /// Checks that the database works, within two seconds: SQLite has to store a probe, PostgreSQL to answer a
-    /// query.
+    /// Checks that the database works, within two seconds: SQLite has to store a probe, PostgreSQL to answer
+    /// a query.
     ///
     /// # Errors
     /// The database failed or did not answer in time, or [`Store::check_available`] fails.

@@ -52,8 +52,8 @@ pub struct NewRun {
     /// True if the message is refused while another one of the conversation runs. Otherwise its run can wait
     /// with [`Lease::wait_earlier_runs`].
     pub is_exclusive: bool,
-    /// RFC 3339 time. A message with the same idempotency key that was created before this time does not count
-    /// as the same request.
+    /// RFC 3339 time. A message with the same idempotency key that was created before this time does not
+    /// count as the same request.
     pub repeat_since: String,
     /// Id of the message that this one replaces. The replaced message and all later ones of the conversation
     /// become superseded, and their state updates are undone.

@@ -89,7 +89,7 @@ pub enum StateRollback {
     Done(Value, usize),
     /// The point is unknown.
     Unknown,
-    /// The state at the point is no longer known: updates after the point are part of the base.
+    /// The state at the point is no longer known, because the base includes later updates.
     Gone,
 }
 

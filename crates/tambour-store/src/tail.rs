@@ -41,8 +41,8 @@ pub(crate) struct TailProgress {
     pub(crate) has_ended: bool,
 }
 
-/// Last entries of the log. Those up to `stored` are in the database, too, and may be dropped. With SQLite all
-/// entries are on the journal; with `durable`, those after `visible` are not on disk yet.
+/// Last entries of the log. Those up to `stored` are in the database, too, and may be dropped. With SQLite
+/// all entries are on the journal; with `durable`, those after `visible` are not on disk yet.
 #[derive(Debug, Default)]
 struct TailWindow {
     /// Encoded entries.
@@ -170,8 +170,8 @@ impl LogTail {
         window.appended
     }
 
-    /// Appends entries, which with SQLite are on the journal already. Readers see them at once if `is_visible`
-    /// is set, otherwise after [`LogTail::publish`].
+    /// Appends entries, which with SQLite are on the journal already. Readers see them at once if
+    /// `is_visible` is set, otherwise after [`LogTail::publish`].
     pub(crate) fn append(&self, batch: &Batch, is_visible: bool) -> TailAppend {
         let append = self.lock_window().append(batch);
         if is_visible {

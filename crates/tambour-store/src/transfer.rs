@@ -1,6 +1,6 @@
-//! Moves all data of a SQLite database to an empty PostgreSQL database, table by table in pages. A page and the
-//! key of its last row are stored in one transaction, so that a move that was killed continues after that row.
-//! At the end every row of both databases is compared.
+//! Moves all data of a SQLite database to an empty PostgreSQL database, table by table in pages. A page and
+//! the key of its last row are stored in one transaction, so that a move that was killed continues after that
+//! row. At the end every row of both databases is compared.
 
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
@@ -103,8 +103,8 @@ pub async fn move_data(
     Ok(rows_moved)
 }
 
-/// Checks that the target is empty, or has what an earlier attempt with the same source has moved. Records the
-/// source in an empty target.
+/// Checks that the target is empty, or has what an earlier attempt with the same source has moved. Records
+/// the source in an empty target.
 async fn claim_target(source: &SqlitePool, target: &PgPool) -> Result<(), MoveError> {
     let source_id: String = sqlx::query_scalar("select id from server limit 1").fetch_one(source).await?;
     let query = sqlx::query_as("select source, last_key from moves where table_name = ''");
@@ -187,7 +187,11 @@ async fn compare_table(
             return Err(difference("rows are missing".to_owned()));
         }
         let Some(last) = page.last() else {
-            return if target_page.is_empty() { Ok(()) } else { Err(difference("there are other rows".to_owned())) };
+            return if target_page.is_empty() {
+                Ok(())
+            } else {
+                Err(difference("there are other rows".to_owned()))
+            };
         };
         done_rows += page.len() as u64;
         last_key = Some(table.key_of(last));

@@ -43,7 +43,7 @@ pub struct ActionCoverage {
     pub rounds: u32,
     /// Number of the last round; the action ends after it in any case. `None` for an action without rounds.
     pub max_rounds: Option<u32>,
-    /// Level of understanding, from 0 to 100, from which `ai_say` may end; `None` for other actions.
+    /// Level of understanding in the exit criteria of `ai_say`, from 0 to 100; `None` for other actions.
     pub understanding_threshold: Option<f64>,
     /// Ways to end, each with the number of dialogues that took it.
     pub exits: Vec<ExitCount>,

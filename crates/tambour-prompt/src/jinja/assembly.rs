@@ -17,8 +17,8 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Starts a prompt. `random_seed` seeds `random` and `roll` when the context has no `seed`; `pick`
-    /// depends on `chat_id` and `seed` only.
+    /// Starts a prompt. `random_seed` seeds `random` and `roll` when the context has no `seed`; `pick` never
+    /// uses it.
     #[must_use]
     pub fn new(engine: &Engine, context: PromptContext, random_seed: u64) -> Assembly {
         Assembly::with_budget(engine, context, random_seed, Budget::new(engine.limits()))
@@ -74,11 +74,11 @@ impl Assembly {
 pub struct TemplateWarning {
     /// Stable code, such as `variable_undefined` or `macro_unknown`.
     pub code: &'static str,
-    /// Name of the template.
+    /// Name of the template; empty if it is unknown.
     pub template: String,
     /// Line in the template, from 1; `None` if the position is unknown.
     pub line: Option<usize>,
-    /// Column in Unicode scalar values, from 1.
+    /// Column in Unicode scalar values, from 1; `None` if the position is unknown.
     pub column: Option<usize>,
     /// Description of the problem, in lower case.
     pub message: String,

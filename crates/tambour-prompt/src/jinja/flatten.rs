@@ -18,7 +18,8 @@ const MAX_SET_DEPTH: usize = 64;
 /// Returns a copy of the value that a template may set.
 ///
 /// # Errors
-/// The value is nested too deeply, has more parts than the budget allows, or has a list or map as a key.
+/// The value is nested too deeply, has more parts than the budget allows, or has a list or map as a key; or
+/// the rendering must stop.
 pub(super) fn flatten(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     match value.as_str() {
         Some(text) => charge_bytes(state, text.len() as u64)?,

@@ -73,8 +73,8 @@ impl Cluster for PostgresStore {
     }
 
     async fn count_request(&self, key: &str, interval: Duration) -> Result<Option<Duration>, StoreError> {
-        // Each request moves `rate_until`, or the present if that is later, on by the interval. A request that
-        // would move it further ahead than `BURST` is refused.
+        // Each request moves `rate_until`, or the present if that is later, on by the interval. A request
+        // that would move it further ahead than `BURST` is refused.
         let query = sqlx::query(
             "insert into key_rates (key, rate_until) values ($1, now() + $2 * interval '1 second') \
              on conflict (key) do update \

@@ -85,7 +85,7 @@ impl Deletion for PostgresStore {
             partitions::drop_partitions(self.pool()).await
         };
         if let Err(error) = change.await {
-            tracing::warn!(%error, "the parts of the logs are changed later: something uses them");
+            tracing::warn!(%error, "the partitions of the logs are in use; the next sweep changes them");
         }
         Ok(true)
     }
@@ -132,8 +132,8 @@ async fn lock_conversation(connection: &mut PgConnection, id: &str) -> sqlx::Res
     Ok(())
 }
 
-/// Closes a conversation or dialogue to new runs for a minute. After that, runs may begin in it even if the
-/// server that was to delete it has died.
+/// Closes a conversation or dialogue to new runs for a minute, so that it does not stay closed if the server
+/// dies before the deletion has ended.
 async fn insert_closed(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into closed (conversation_id, lease_until) values ($1, now() + interval '1 minute') \

@@ -61,8 +61,8 @@ impl EndWriter<'_> {
         }
     }
 
-    /// Writes the end, or finds that it is written; `false` if another lease has been given out or the run was
-    /// deleted. Gives up when the lease of this server is over, and then closes the connection too: the
+    /// Writes the end, or finds that it is written; `false` if another lease has been given out or the run
+    /// was deleted. Gives up when the lease of this server is over, and then closes the connection too: the
     /// database may be silent.
     async fn attempt(&self, end: &RunEnd, row: &MessageRow, may_be_stored: bool) -> sqlx::Result<bool> {
         let mut connection = self.shared.pool.acquire().await?;

@@ -82,10 +82,10 @@ impl ReplyFigures for PostgresStore {
     ) -> Result<Vec<StepRepairs>, StoreError> {
         // Rows of older versions have a day in place of the hour: they count for its first hour.
         let query = sqlx::query_as(
-            "with those as materialized (select substr(hour || 'T00', 1, $4) as time, rule, code, count \
+            "with selected as materialized (select substr(hour || 'T00', 1, $4) as time, rule, code, count \
              from repairs where hour >= $2 and hour < $3 || 'U' and ($1::text is null or owner = $1)), \
-             most as (select rule, code from those group by 1, 2 order by sum(count) desc, 1, 2 limit $5) \
-             select time, rule, code, cast(sum(count) as bigint) from those join most using (rule, code) \
+             top_rules as (select rule, code from selected group by 1, 2 order by sum(count) desc, 1, 2 limit $5) \
+             select time, rule, code, cast(sum(count) as bigint) from selected join top_rules using (rule, code) \
              group by 1, 2, 3 order by 1, 2, 3",
         );
         let query = query.bind(owner).bind(from).bind(to).bind(hour_prefix_len(step));

@@ -1,5 +1,5 @@
-//! Logs of messages. A follower reads from memory a log that this server writes, and otherwise from the server
-//! that writes it or from the database, in which it looks for more entries every 100 ms.
+//! Logs of messages. A follower reads from memory a log that this server writes, and otherwise from the
+//! server that writes it or from the database, in which it looks for more entries every 100 ms.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

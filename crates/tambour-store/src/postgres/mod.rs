@@ -4,8 +4,8 @@
 //! the server that holds its lease, and an epoch. `collector` groups the appends of all runs: one statement
 //! checks their epochs and stores their entries, and only then readers see them. `lease` and `end` write
 //! logs, `runs` begins and claims runs, `log` reads and follows them, `deletion` removes them, `partitions`
-//! has the parts of the logs by day, `cluster` the rows by which servers coordinate, `migrations` updates the
-//! schema, and the other modules store the rows that they are named after.
+//! has the partitions of the logs by day, `cluster` the rows by which servers coordinate, `migrations`
+//! updates the schema, and the other modules store the rows that they are named after.
 
 mod admin;
 mod cluster;
@@ -156,7 +156,7 @@ impl PostgresStore {
         let pool = open_pool(&options, max_connections).await?;
         migrations::run_migrations(&pool).await?;
         if let Err(error) = partitions::create_partitions(&pool).await {
-            tracing::warn!(%error, "the parts of the logs for the next days are not made; the sweep tries again");
+            tracing::warn!(%error, "the partitions of the next days could not be created; the sweep tries again");
         }
         pool.close().await;
         Ok(())

@@ -67,8 +67,8 @@ impl PostgresStore {
                 return Ok(BeginOutcome::Refused(AcquireOutcome::Repeated(Box::new(earlier))));
             }
         }
-        // The run is in memory before it is in the database: a run of this server that is not in memory counts
-        // as abandoned.
+        // The run is in memory before it is in the database: a run of this server that is not in memory
+        // counts as abandoned.
         let run = LocalRun::new(&row.id, FIRST_EPOCH);
         self.shared.local_runs.insert(&run);
         let insertion = self.insert_run(&new).await;

@@ -52,8 +52,8 @@ impl ServerLease {
         self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    /// Returns `true` until the lease may have been lost: after three fifths of its duration without a renewal,
-    /// by its own clock, this server writes no more and shows no further entries.
+    /// Returns `true` until the lease may have been lost: after three fifths of its duration without a
+    /// renewal, by its own clock, this server writes no more and shows no further entries.
     pub(super) fn is_valid(&self) -> bool {
         self.age() < self.valid_time()
     }

@@ -48,8 +48,8 @@ impl TelemetryConfig {
     /// Checks the configuration of tracing.
     ///
     /// # Errors
-    /// The endpoint is not a base URL, the ratio is out of range, the service name is blank, or an endpoint is
-    /// set although the server was built without tracing.
+    /// The endpoint is not a base URL, the ratio is out of range, the service name is blank, or an endpoint
+    /// is set although the server was built without tracing.
     pub fn check(&self, origins: &ValueOrigins) -> Result<(), ConfigError> {
         let telemetry_error =
             |field: &str, reason: &str| Err(origins.field_error(&format!("telemetry.{field}"), reason));

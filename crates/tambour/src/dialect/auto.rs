@@ -73,7 +73,7 @@ impl AutoReader {
         }
     }
 
-    /// Returns the share of the reply that has been received.
+    /// Returns the extent of the received text, by the window and `limits.hold`.
     fn extent(&self) -> PrefixExtent {
         if self.buffer.len() + self.reasoning.len() >= self.options.limits.hold {
             PrefixExtent::All

@@ -103,7 +103,7 @@ pub(super) fn find_contradiction(call: &Map<String, Value>) -> Option<&'static s
 /// Reason why a call must not run, and the message about it.
 pub(super) type CallRefusal = (CallRefusalReason, String);
 
-/// Refuses a call that has a doubt about one of its values.
+/// Refuses a call if there is a doubt about one of its values.
 pub(super) fn check_doubt(name: &str, doubt: Option<&ValueDoubt>) -> Result<(), CallRefusal> {
     let Some(doubt) = doubt else { return Ok(()) };
     let message = format!("`{}` is not called: {}", clip(name, MAX_EXCERPT_CHARS), doubt.message);

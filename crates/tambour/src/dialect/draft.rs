@@ -24,7 +24,8 @@ pub(super) struct ReasoningRules {
     pub(super) structure_fields: &'static [&'static str],
 }
 
-/// Separates leading reasoning, such as `<think>...</think>`, from the reply itself, and emits it as a draft.
+/// Separates leading reasoning, such as `<think>...</think>`, from the reply itself, and emits the reasoning
+/// as a draft.
 #[derive(Clone, Debug)]
 pub(super) struct LeadingDraft {
     state: LeadingState,

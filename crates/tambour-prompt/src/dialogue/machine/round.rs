@@ -86,7 +86,7 @@ impl Dialogue {
     }
 
     /// Records the message of the turn, and the metadata of its action with the exit decision and the
-    /// assessment of `ai_say`; does nothing if the turn has a message already.
+    /// assessment of `ai_say`. Does nothing if the next message belongs to another turn.
     pub(super) fn record_turn(
         &mut self,
         message: Option<&str>,

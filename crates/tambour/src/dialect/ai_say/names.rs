@@ -1,4 +1,5 @@
-//! Other spellings of an answer's fields: other case, other separators, Chinese names and misspellings.
+//! Other spellings of an answer's fields: other case, other separators, Chinese names and misspellings
+//!
 
 use super::fields::{ANSWER_FIELDS, ASSESSMENT_FIELDS, RESPONSE_ALIASES};
 

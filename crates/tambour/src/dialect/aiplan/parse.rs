@@ -281,8 +281,8 @@ impl PlanReader {
                 }
             }
             chosen_plan => {
-                let acting = chosen_plan.as_ref().filter(|candidate| candidate.checked_plan.is_acting);
-                let thought_plan = acting.map(|candidate| ThoughtPlan {
+                let acting_plan = chosen_plan.as_ref().filter(|candidate| candidate.checked_plan.is_acting);
+                let thought_plan = acting_plan.map(|candidate| ThoughtPlan {
                     start: candidate.start,
                     end: candidate.end.offset,
                     extent_after: self.surroundings.extent_after(),
@@ -339,7 +339,7 @@ impl PlanReader {
             }
         };
         if checked_plan.is_wrapped {
-            self.emit_wrapped(&mut object, &checked_plan, out);
+            self.emit_wrapped_plan(&mut object, &checked_plan, out);
         }
         object.has_thought = true;
         object.hold_converted_answer(&checked_plan);
@@ -393,7 +393,7 @@ impl PlanReader {
     /// Emits the thought of a wrapped plan, which is in a list or under a key, and holds its answer. Both are
     /// handled only at the end of the list or object around the plan, because another item or key there would
     /// mean that there is no plan.
-    fn emit_wrapped(
+    fn emit_wrapped_plan(
         &mut self,
         object: &mut PlanObject,
         checked_plan: &CheckedPlan,

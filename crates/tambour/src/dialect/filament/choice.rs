@@ -171,11 +171,11 @@ fn emit_choice(prompt: String, raw_options: Vec<RawOption>, out: &mut dyn Intent
         let id = match id {
             Some(id) if used_ids.contains(&id) => {
                 let number = last_numbers.entry(id.clone()).or_insert(1);
-                let unique = loop {
+                let unique_id = loop {
                     *number += 1;
-                    let unique = format!("{id}_{number}");
-                    if !used_ids.contains(&unique) && !original_ids.contains(&unique) {
-                        break unique;
+                    let unique_id = format!("{id}_{number}");
+                    if !used_ids.contains(&unique_id) && !original_ids.contains(&unique_id) {
+                        break unique_id;
                     }
                 };
                 let report = FindingReport::new(
@@ -184,8 +184,8 @@ fn emit_choice(prompt: String, raw_options: Vec<RawOption>, out: &mut dyn Intent
                     end,
                     format!("the id `{id}` is used twice"),
                 );
-                out.report(report.with_repair(format!("renamed to `{unique}`")));
-                unique
+                out.report(report.with_repair(format!("renamed to `{unique_id}`")));
+                unique_id
             }
             Some(id) => id,
             None => {
