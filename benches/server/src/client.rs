@@ -229,7 +229,7 @@ impl BenchClient {
                 is_text = events.contains(&name);
             } else if let Some(data) = line.strip_prefix("data: ").filter(|_| is_text) {
                 let data: serde_json::Value = serde_json::from_str(data)?;
-                text.push_str(data["text"].as_str().context("a text")?);
+                text.push_str(data["text"].as_str().context("an event has no text")?);
             }
         }
         Ok(text)
@@ -247,21 +247,21 @@ pub(crate) async fn fetch(address: SocketAddr, path: &str) -> anyhow::Result<Str
     let mut socket = TcpStream::connect(address).await?;
     socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").as_bytes()).await?;
     let mut received = Vec::new();
-    let (_, body) = read_http_message(&mut socket, &mut received).await?.context("an answer")?;
+    let (_, body) = read_http_message(&mut socket, &mut received).await?.context("the server closed the connection")?;
     Ok(String::from_utf8(body)?)
 }
 
 /// Decodes the body of a chunked answer.
 fn decode_chunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let body_start = find_bytes(answer, b"\r\n\r\n").context("a head")? + 4;
+    let body_start = find_bytes(answer, b"\r\n\r\n").context("the answer has no head")? + 4;
     let (mut remaining, mut body) = (&answer[body_start..], Vec::new());
     loop {
-        let size_end = find_bytes(remaining, b"\r\n").context("the size of a chunk")?;
+        let size_end = find_bytes(remaining, b"\r\n").context("a chunk has no size")?;
         let size = usize::from_str_radix(std::str::from_utf8(&remaining[..size_end])?, 16)?;
         if size == 0 {
             return Ok(body);
         }
-        body.extend_from_slice(remaining.get(size_end + 2..size_end + 2 + size).context("a chunk")?);
+        body.extend_from_slice(remaining.get(size_end + 2..size_end + 2 + size).context("a chunk is cut off")?);
         remaining = &remaining[size_end + 4 + size..];
     }
 }

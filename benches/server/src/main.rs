@@ -1,5 +1,5 @@
-//! Comparison of Tambour with the bare mapper, a server that only turns frames of a model into events:
-//! `cargo xtask bench server` builds and runs it.
+//! Comparison of Tambour with the bare mapper, a server that only turns frames of a model's reply into
+//! events: `cargo xtask bench server` builds and runs it.
 //!
 //! Each of four processes has its own counts of time and memory: the upstream, the bare mapper, Tambour as a
 //! user runs it, and the clients, which print the table. All but Tambour are this program in different roles.
@@ -28,5 +28,5 @@ fn main() -> anyhow::Result<()> {
         }
         _ => Err(anyhow::anyhow!("bench-server upstream | bare ADDRESS | run TAMBOUR [--quick] [PART..]")),
     }
-    .context("the benchmark of the server")
+    .context("the benchmark of the server failed")
 }

@@ -101,7 +101,7 @@ impl ServerPair {
 pub(crate) async fn run(program: &Path, plan: &BenchPlan) -> anyhow::Result<()> {
     let upstream = BenchProcess::start_role(&["upstream"])?;
     let mut table = FigureTable::default();
-    check_correct(program, upstream.address).await?;
+    check_texts(program, upstream.address).await?;
     if plan.has_part("cpu") {
         measure_cpu(program, upstream.address, plan, &mut table).await?;
     }
@@ -125,7 +125,7 @@ pub(crate) async fn run(program: &Path, plan: &BenchPlan) -> anyhow::Result<()> 
 }
 
 /// Checks that both servers return the text of the upstream.
-async fn check_correct(program: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
+async fn check_texts(program: &Path, upstream: SocketAddr) -> anyhow::Result<()> {
     let pair = ServerPair::start(program, upstream).await?;
     let mut client = pair.connect(TargetServer::Bare).await?;
     client.send_request("burst-500", "").await?;
@@ -289,7 +289,7 @@ async fn measure_first_text(
                 let clients = pair.connect_many(target_server, connections).await?;
                 let requests_each = if connections == 1 { 200 } else { 24 } / plan.divisor;
                 let measurements = try_join_all(clients.into_iter().enumerate().map(|(index, client)| {
-                    // In a second, 64 connections send 640 requests at random times, and one sends 100.
+                    // Requests are sent at random times: 640 a second by 64 connections, 100 by a single one.
                     let min_pause_ms = if connections == 1 { 5 } else { 50 };
                     first_text_times(client, target_server, requests_each, min_pause_ms, index as u64)
                 }))
@@ -464,7 +464,7 @@ async fn measure_abandoned_calls(
         }
     }
     table.print_line(
-        "calls left of 200, 300 ms after their clients",
+        "calls still running, 300 ms after 200 disconnects",
         "",
         Some(calls_left[0]),
         calls_left[1],

@@ -87,7 +87,7 @@ impl BenchProcess {
             // The first number of the file is the time that the thread has run, in nanoseconds. Threads that
             // have ended are missing, but pools of fixed size do the work.
             let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
-            sum += text.split(' ').next().context("schedstat")?.parse::<u64>()?;
+            sum += text.split(' ').next().context("`schedstat` is empty")?.parse::<u64>()?;
         }
         Ok(sum as f64 / 1e9)
     }
@@ -95,7 +95,7 @@ impl BenchProcess {
     /// Memory in KiB that is neither file-backed nor shared.
     pub(crate) fn memory_kib(&self) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("RssAnon")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("the status has no `RssAnon`")?;
         Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 }

@@ -1,5 +1,5 @@
-//! Table of the figures of Tambour, each with its target, and of the bare mapper. The bare mapper is the
-//! baseline: a server that only turns the frames of a model into events.
+//! Table that compares the figures of Tambour, each with its target, with those of the bare mapper, the
+//! baseline: a server that only turns the frames of a model's reply into events.
 
 /// Target of a figure of Tambour.
 pub(crate) enum FigureTarget {

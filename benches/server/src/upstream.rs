@@ -87,7 +87,7 @@ async fn serve_connection(mut socket: TcpStream, running: &AtomicUsize) -> anyho
         }
         let request: serde_json::Value = serde_json::from_slice(&body)?;
         let model = request["model"].as_str().unwrap_or("");
-        let answer_request = parse_model(model).ok_or_else(|| anyhow::anyhow!("no pace: {model}"))?;
+        let answer_request = parse_model(model).ok_or_else(|| anyhow::anyhow!("unknown model: {model}"))?;
         running.fetch_add(1, Ordering::SeqCst);
         let result = write_answer(&mut socket, &answer_request).await;
         running.fetch_sub(1, Ordering::SeqCst);

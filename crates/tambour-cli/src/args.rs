@@ -22,7 +22,8 @@ pub(crate) struct OptionArgs {
 }
 
 impl OptionArgs {
-    /// Builds the options under `profile`, with the expected structure read from a file.
+    /// Builds the options under `profile`, with the expected structure read from the file `structure`, if
+    /// there is one.
     pub(crate) fn options_with_structure(
         &self,
         profile: Profile,
@@ -74,8 +75,9 @@ pub(crate) struct StructureArgs {
 }
 
 impl StructureArgs {
-    /// Returns the dialect to read as; a structure file implies `filament` and is refused with any other.
-    /// `argument` is the flag or the command before the name of the dialect, for error messages.
+    /// Returns the dialect to read as, `None` if nothing names one. A structure file implies `filament` and is
+    /// refused with any other dialect but `auto`. `argument` is the flag or the command before the name of the
+    /// dialect, for error messages.
     pub(crate) fn dialect<'a>(&self, name: Option<&'a str>, argument: &str) -> Result<Option<&'a str>> {
         match (&self.structure, name) {
             (None, _) => Ok(name),

@@ -109,7 +109,8 @@ pub(crate) fn contract_text(entry: &DialectEntry, options: &Options, format: For
     }
 }
 
-/// Returns the message that a dialect lacks `part`, and the dialects for which `has_part` is true.
+/// Returns the message that a dialect lacks `part`. The message lists the dialects for which `has_part` is
+/// true.
 fn missing_part_message(entry: &DialectEntry, part: &str, has_part: fn(&DialectEntry) -> bool) -> String {
     let dialects: Vec<&str> =
         DIALECTS.iter().filter(|entry| has_part(entry)).map(|entry| entry.name).collect();

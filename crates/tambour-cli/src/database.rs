@@ -1,4 +1,4 @@
-//! `tambour migrate` and `tambour move`: the schema of a database, and all data from one to another.
+//! `tambour migrate` updates the schema of a database; `tambour move` moves all data from one to another.
 
 use std::path::{Path, PathBuf};
 

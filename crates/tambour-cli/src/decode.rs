@@ -176,7 +176,7 @@ impl<W: Write> DecodeRun<W> {
     fn finish(mut self, end: &InputEnd) -> Result<CommandOutcome> {
         self.pipeline.finish(end, &mut self.lines);
         self.flush()?;
-        Ok(if self.lines.is_refused { CommandOutcome::Failed } else { CommandOutcome::Success })
+        Ok(if self.lines.lacks_answer { CommandOutcome::Failed } else { CommandOutcome::Success })
     }
 
     /// Prints the buffered events immediately.
@@ -194,14 +194,14 @@ impl<W: Write> DecodeRun<W> {
 #[derive(Default)]
 pub(crate) struct EventLines {
     pub(crate) buffer: Vec<u8>,
-    /// True if the answer is missing or was replaced by the fallback.
-    pub(crate) is_refused: bool,
+    /// True if the stream ended with `error`, or the answer was replaced by the fallback.
+    pub(crate) lacks_answer: bool,
 }
 
 impl Sink for EventLines {
     fn event(&mut self, event: Event<'_>) {
         jsonl::write_line(&event, &mut self.buffer);
-        self.is_refused |= match &event {
+        self.lacks_answer |= match &event {
             Event::Error(_) => true,
             Event::Completed(completed) => completed.metadata.fallback_reason.is_some(),
             _ => false,

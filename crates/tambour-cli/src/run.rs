@@ -290,7 +290,7 @@ impl TerminalRun {
         }
     }
 
-    /// Applies a change to the dialogue. It works on a copy, since the environment borrows `self`.
+    /// Applies a change to the dialogue. `change` works on a copy, since the environment borrows `self`.
     fn update_dialogue<T>(&mut self, change: impl FnOnce(&mut Dialogue, &DialogueEnv<'_>) -> T) -> T {
         let mut dialogue = self.dialogue.clone();
         let result = change(&mut dialogue, &self.environment());
@@ -298,7 +298,7 @@ impl TerminalRun {
         result
     }
 
-    /// Runs the model until the dialogue waits for input.
+    /// Calls the model and prints requests to the client until the dialogue waits for input or ends.
     async fn run_turn(&mut self, user_text: Option<String>) -> Result<DialogueTurn> {
         let mut calls: Vec<Value> = Vec::new();
         let mut events: Vec<Extension> = Vec::new();
@@ -468,7 +468,7 @@ struct ModelAnswer {
     held_text: String,
     /// Reply as received.
     raw: String,
-    /// Finish reason, if the reply ended.
+    /// Finish reason, `Length` if the reply ended without one; `None` after a failure.
     finish: Option<FinishReason>,
     /// Token counts of the service; null if it sent none.
     usage: Value,

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &SanitizeCommand) -> Result<CommandOutcome> {
     while let Some(bytes) = input.next_bytes()? {
         let mut push = |bytes: &[u8]| {
             utf8.push(bytes, &mut |piece, _replaced_bytes| {
-                sanitizer.push(piece, &mut |piece| printer.print_piece(piece, &mut text))
+                sanitizer.push(piece, &mut |piece| printer.take_piece(piece, &mut text))
             });
         };
         match &mut splitter {
@@ -68,11 +68,11 @@ pub(crate) fn run(args: &SanitizeCommand) -> Result<CommandOutcome> {
     }
     let remainder = splitter.map(PieceSplitter::into_remainder).unwrap_or_default();
     let mut sanitize = |piece: &str, _replaced_bytes: Option<usize>| {
-        sanitizer.push(piece, &mut |piece| printer.print_piece(piece, &mut text))
+        sanitizer.push(piece, &mut |piece| printer.take_piece(piece, &mut text))
     };
     utf8.push(&remainder, &mut sanitize);
     utf8.finish(&mut sanitize);
-    sanitizer.finish(&mut |piece| printer.print_piece(piece, &mut text));
+    sanitizer.finish(&mut |piece| printer.take_piece(piece, &mut text));
     stdout.write_all(text.as_bytes())?;
     stdout.flush()?;
     printer.finish();
@@ -88,8 +88,8 @@ struct FindingPrinter {
 }
 
 impl FindingPrinter {
-    /// Appends sanitized text to `text`, or prints a finding.
-    fn print_piece(&mut self, piece: SanitizedPiece<'_>, text: &mut String) {
+    /// Takes a piece: appends its text to `text`, or prints its finding.
+    fn take_piece(&mut self, piece: SanitizedPiece<'_>, text: &mut String) {
         match piece {
             SanitizedPiece::Text(piece) => text.push_str(piece),
             SanitizedPiece::Report(_) if self.remaining_findings == 0 => self.omitted_findings += 1,

@@ -49,7 +49,7 @@ pub(crate) struct TemplateArgs {
     pub(crate) language: LanguageChoice,
 }
 
-/// Language of default texts.
+/// Language of templates and default texts.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum LanguageChoice {
     /// Chinese

@@ -74,8 +74,8 @@ pub(crate) fn run(command: &StateCommandLine) -> Result<CommandOutcome> {
     Ok(if results.iter().all(|result| result.ok) { CommandOutcome::Success } else { CommandOutcome::Failed })
 }
 
-/// Reads operations from a plain array, from the data of a `state_update` event, or from all such events of a
-/// stream.
+/// Reads operations from a plain array, from the data of one `state_update` event, or from all `state_update`
+/// events of a stream.
 fn read_operations(path: Option<&Path>) -> Result<Vec<Operation>> {
     let bytes = input::read_without_bom(path)?;
     let text = std::str::from_utf8(&bytes).context("the operations are not UTF-8")?;

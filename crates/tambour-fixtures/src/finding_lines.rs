@@ -40,8 +40,8 @@ fn default_severity(rule: &Rule, is_repaired: bool, profile: Profile) -> Severit
     }
 }
 
-/// Finds the catalogue entry for a code and row of a reply in `dialect`: in the rule table of the dialect, or
-/// else in the table of another stage of the reading.
+/// Finds the catalogue entry for the code and row of a finding on a reply in `dialect`: in the rule table of
+/// the dialect, or else in the table of another stage of the reading.
 #[must_use]
 pub fn catalogue_entry(dialect: &str, code: &str, row: &str) -> Option<CatalogueEntry> {
     let stages = [rule_owner(dialect), "json", "events", "pipeline", "html", "state"];

@@ -46,7 +46,7 @@ pub struct Fixture {
 /// True if each fixture must list its findings, or give the reason in `unlisted`.
 pub const REQUIRES_LISTED_FINDINGS: bool = true;
 
-/// Expected results of a reply. A `None` is not compared, unless the field's description says so. "Strict" and
+/// Expected results of a reply. A `None` is not compared, unless the field says otherwise. "Strict" and
 /// "lenient" are the profiles of the reading.
 #[derive(Clone, Debug, Default)]
 pub struct FixtureExpectation {
@@ -58,7 +58,7 @@ pub struct FixtureExpectation {
     pub events_ws: Option<Vec<Value>>,
     /// All findings of the lenient profile, as [lines](crate::finding_lines).
     pub findings: Option<Vec<String>>,
-    /// Findings of the strict profile, where they differ.
+    /// All findings of the strict profile, if they differ from `findings`.
     pub findings_strict: Option<Vec<String>>,
     /// Codes of the findings of severity warning or error in the strict profile.
     pub strict: Option<BTreeSet<String>>,
@@ -150,8 +150,8 @@ impl FixtureExpectation {
     }
 }
 
-/// Loads all fixtures below `folder`, sorted by name. Lines of raw corpora (without `dialect`, or with
-/// neither `spec` nor `events`) are skipped.
+/// Loads all fixtures below `folder`: first `.in` files, then lines of `.jsonl` files, both sorted by path.
+/// Lines of raw corpora (without `dialect`, or with neither `spec` nor `events`) are skipped.
 ///
 /// # Errors
 /// A file cannot be read or is malformed; the message names it.

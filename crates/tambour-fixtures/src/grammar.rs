@@ -9,7 +9,7 @@ use tambour::{Event, Options, Severity};
 /// Checks that `events` are a valid stream, here and with the library's own checker in the strict profile.
 ///
 /// # Errors
-/// The fault, in words.
+/// The stream is not valid; the text describes the fault.
 pub fn check_stream(events: &[Event<'_>], options: &Options) -> Result<(), String> {
     check_order(events, options.allow_missing_thinking)?;
     let mut check_options = StreamCheckOptions::default();
@@ -28,7 +28,7 @@ pub fn check_stream(events: &[Event<'_>], options: &Options) -> Result<(), Strin
 /// Checks that `events` are a complete stream; `allow_missing_thinking` allows streams without thinking.
 ///
 /// # Errors
-/// The fault, with the stream as letters.
+/// The stream is incomplete, out of order, or has an event with faulty content; the text describes the fault.
 pub fn check_order(events: &[Event<'_>], allow_missing_thinking: bool) -> Result<(), String> {
     let (last, earlier_events) = events.split_last().ok_or("the stream is empty")?;
     let has_failed = matches!(last, Event::Error(_));

@@ -195,7 +195,7 @@ const PAIRS: &[(usize, &[&str])] = &[
     (15, &["{}", "{\"thought\":\"t\"}\n"]),
 ];
 
-/// Patterns that open a structure without closing it.
+/// Pieces of markup, JSON and plain text; most leave a structure open when they are repeated.
 const PATTERNS: &[&str] = &[
     "<",
     "</",

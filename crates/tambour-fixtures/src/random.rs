@@ -70,7 +70,8 @@ impl RandomSource {
         reply
     }
 
-    /// Returns `input` with a few bytes or ranges deleted, doubled, moved, replaced or inserted.
+    /// Returns `input` with a few bytes or ranges deleted, doubled, moved, replaced or inserted, or its end cut
+    /// off.
     pub fn mutate(&mut self, input: &[u8]) -> Vec<u8> {
         let mut bytes = input.to_vec();
         for _ in 0..=self.below(4) {

@@ -54,7 +54,7 @@ pub(super) struct FindingChange {
     text: TextIdentity,
     #[serde(flatten)]
     finding: FindingKey,
-    /// Number of equal findings that one report has more than the other.
+    /// Number of equal findings by which one report exceeds the other.
     count: usize,
 }
 

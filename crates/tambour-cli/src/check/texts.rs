@@ -31,7 +31,7 @@ pub(super) struct CheckPlan<'a> {
     pub(super) examples: bool,
     /// Field of records that holds the reply; `None` if files hold no records.
     pub(super) field: Option<&'a str>,
-    /// Field of records that names their contract; `None` if all records share one.
+    /// Field in which a record may name its own contract; `None` if records have no such field.
     pub(super) contract_field: Option<&'a str>,
 }
 

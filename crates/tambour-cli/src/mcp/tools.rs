@@ -1,4 +1,4 @@
-//! Tools of the MCP server: arguments and results. Each runs the command of its name.
+//! Tools of the MCP server: arguments and results. Each tool runs the command of the same name.
 
 use std::sync::Arc;
 
@@ -279,7 +279,7 @@ fn decode(arguments: &DecodeArgs) -> Result<ToolOutput> {
     let text = String::from_utf8(lines.buffer).context("events are not UTF-8")?;
     let events: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
     let structured_content =
-        json!({"dialect": pipeline.dialect(), "refused": lines.is_refused, "events": events});
+        json!({"dialect": pipeline.dialect(), "refused": lines.lacks_answer, "events": events});
     Ok(ToolOutput { text, notes: None, structured_content })
 }
 
@@ -293,8 +293,8 @@ fn repair(arguments: &RepairArgs) -> Result<ToolOutput> {
     if let Some(message) = failure {
         bail!("{message}");
     }
-    let is_refused = outcome != CommandOutcome::Success;
-    let structured_content = json!({"reply": reply, "refused": is_refused, "findings": findings});
+    let lacks_answer = outcome != CommandOutcome::Success;
+    let structured_content = json!({"reply": reply, "refused": lacks_answer, "findings": findings});
     Ok(ToolOutput { text: reply, notes: format_findings(&findings), structured_content })
 }
 

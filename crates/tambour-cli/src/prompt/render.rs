@@ -74,7 +74,8 @@ pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
         Some(path) => {
             let context = input::read_json(path)?;
             if let Err(error) = PromptContext::from_json(&context) {
-                return Ok(print_refusal(&format!("{}: {error}", input::display_name(Some(path)))));
+                let name = input::display_name(Some(path));
+                return Ok(print_content_error(&format!("{name}: {error}")));
             }
             context
         }
@@ -83,12 +84,12 @@ pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
     let mut printed_warnings = Vec::new();
     let mut skein = match load_skein(&args.file, &mut printed_warnings)? {
         Ok(skein) => skein,
-        Err(refusal) => return Ok(print_refusal(&refusal)),
+        Err(message) => return Ok(print_content_error(&message)),
     };
     for path in &args.others {
         match load_skein(path, &mut printed_warnings)? {
             Ok(other) => skein.merge_lore(&other),
-            Err(refusal) => return Ok(print_refusal(&refusal)),
+            Err(message) => return Ok(print_content_error(&message)),
         }
     }
     let engine = Engine::new(if args.strict { UndefinedMode::Strict } else { UndefinedMode::Lenient });
@@ -126,7 +127,7 @@ pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
             let place = error
                 .location()
                 .map(|place| format!("\n  {}:{}: {}", place.line, place.column, place.excerpt));
-            Ok(print_refusal(&format!(
+            Ok(print_content_error(&format!(
                 "{}: {error}{}",
                 input::display_name(Some(&args.file)),
                 place.unwrap_or_default()
@@ -135,7 +136,7 @@ pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
     }
 }
 
-/// Reads the timed effects of world info from earlier turns; empty if the file does not exist.
+/// Reads the timed effects of world info from earlier renderings; empty if the file does not exist.
 fn read_timed_effects(path: &Path) -> Result<TimedEffects> {
     let bytes = match std::fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TimedEffects::default()),
@@ -146,9 +147,9 @@ fn read_timed_effects(path: &Path) -> Result<TimedEffects> {
 }
 
 /// Prints a message, which may have several lines, and returns the outcome of broken content.
-fn print_refusal(refusal: &str) -> CommandOutcome {
+fn print_content_error(message: &str) -> CommandOutcome {
     output::print_error(
-        &refusal
+        &message
             .lines()
             .map(|line| line.chars().map(output::visible_char).collect::<String>())
             .collect::<Vec<_>>()

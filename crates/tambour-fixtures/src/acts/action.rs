@@ -60,8 +60,8 @@ impl Action {
     }
 }
 
-/// Encodes a marker word as a level of understanding, since a number ends a round, not a text:
-/// word 17 becomes 90.0017.
+/// Encodes a marker word as a level of understanding, since the level, not a text, decides whether a round
+/// ends: word 17 becomes 90.0017.
 #[must_use]
 pub(super) fn encode_as_level(word: WordNumber) -> String {
     format!("90.{word:04}")

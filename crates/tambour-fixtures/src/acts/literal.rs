@@ -55,7 +55,7 @@ impl Literals {
         }
     }
 
-    /// Finds the first text or number in a value that is not a literal. If the reply is given as
+    /// Finds the first text or number of `value` that is not a literal of the reply. If the reply is given as
     /// `tagged_reply`, a text between two of its tags counts as a literal too.
     pub(super) fn find_missing(&self, value: &Value, tagged_reply: Option<&str>) -> Option<String> {
         match value {

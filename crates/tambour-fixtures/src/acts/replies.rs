@@ -33,7 +33,7 @@ pub enum BlockZone {
     Doubled,
     /// With a call of a tool that is not registered.
     Unregistered,
-    /// Within an object under a key that does not denote a plan.
+    /// Wrapped in an object, under a key that does not denote a plan.
     Wrapped,
     /// In a reply that is read in a dialect that lacks the actions of its blocks.
     Foreign,
@@ -71,7 +71,7 @@ const ZONES: &[(BlockZone, &[&str])] = &[
     (Wrapped, &["aiplan"]),
 ];
 
-/// Writes a reply with its blocks.
+/// Function that writes a reply with its blocks.
 type ReplyWriter = fn(&mut Composer<'_>);
 
 /// Writers of replies, by dialect.
@@ -264,7 +264,7 @@ impl Composer<'_> {
                 self.push_block(zone, written_block);
                 self.push_text(" -->\n");
             }
-            // A sentence.
+            // `Sentence`, the only zone left.
             _ => {
                 self.push_text("You would write ");
                 self.push_block(zone, written_block.into_one_line());
@@ -372,7 +372,7 @@ fn ai_say(composer: &mut Composer<'_>) {
     object_reply(composer, |words, _| blocks::answer(words));
 }
 
-/// Writes a reply that is one object, perhaps after other objects that must not act.
+/// Writes a reply in which at most one object may act, perhaps after other objects that must not.
 fn object_reply(composer: &mut Composer<'_>, make_block: fn(&mut WordSource, bool) -> WrittenBlock) {
     if composer.words.is_once_in(3) {
         composer.push_reasoning(REASONING_MARKS, make_block);

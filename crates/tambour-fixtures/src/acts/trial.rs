@@ -106,7 +106,7 @@ fn random_options(words: &mut WordSource) -> Options {
     if words.is_once_in(3) {
         options.state = Some(AttachedState { state: json!({}), ..AttachedState::default() });
     }
-    let mut set = |name: &str, value: &str| options.set(name, value).expect("an option");
+    let mut set = |name: &str, value: &str| options.set(name, value).expect("the option is known");
     if words.is_once_in(4) {
         set("aiplan.drop_invalid_calls", "true");
     }
@@ -121,7 +121,7 @@ impl ActionTrial {
     /// result. Returns counts of what the trial covered.
     ///
     /// # Errors
-    /// All violations found.
+    /// The trial has violations; all of them are returned.
     pub fn check(&self) -> Result<TrialOutcome, Vec<Violation>> {
         let uncut = self.read();
         let mut violations = self.judge(&uncut.actions);
@@ -195,7 +195,7 @@ impl ActionTrial {
 /// change when it is repaired again.
 ///
 /// # Errors
-/// The first violation.
+/// The repair has a violation; the first one is returned.
 pub fn check_repair(dialect: &str, options: &Options, input: &[u8], end: &InputEnd) -> Result<(), Violation> {
     let original = read(dialect, options, input, &[], end);
     let Some(rewritten) = &original.rewritten_reply else { return Ok(()) };

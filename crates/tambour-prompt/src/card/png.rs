@@ -51,14 +51,14 @@ pub(super) fn extract_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Vec<u8
         } else if keyword.eq_ignore_ascii_case(b"chara") {
             &mut v2_value
         } else {
-            // Files that the card refers to.
+            // The chunk holds a file that the card refers to.
             asset_count += usize::from(keyword.starts_with(b"chara-ext-asset_"));
             continue;
         };
         if !chunk.is_intact() {
             file.warn("the checksum of the chunk with the card is wrong");
         }
-        // The first chunk of a kind counts.
+        // The first chunk with a keyword counts.
         target.get_or_insert(value);
     }
     if !has_end {

@@ -23,7 +23,7 @@ const DIALOGUE_VARIABLES: [&str; 2] = ["topic_content", "output_fields"];
 /// prints the value of the script variable, or a default if there is no value (S-030, S-031).
 const SYSTEM_ALTERNATIVES: [(&str, &str); 2] = [("咨询师名", "{%who%}"), ("用户名", "{%user%}")];
 
-/// Field names under which a script may have the content of `ai_say`.
+/// Field names under which a script may write the content of `ai_say`.
 const CONTENT_FIELDS: [&str; 3] = ["content", "content_template", "ai_say"];
 
 /// Checks a script together with its templates: missing templates, variables without a value, unused
@@ -107,7 +107,7 @@ struct ScriptCheck<'a> {
     /// Language of the problems.
     report_language: Language,
     problems: &'a mut Vec<ScriptProblem>,
-    /// Names of the variables that something uses.
+    /// Names of the variables that a condition, text or template uses.
     used_names: BTreeSet<String>,
     /// Known types of variables.
     types: VariableTypes,

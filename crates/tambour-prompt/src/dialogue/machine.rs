@@ -26,21 +26,21 @@ use tambour::event::{Extension, Failure, Notice};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DialogueRequest {
-    /// Call the model, then [`Dialogue::reply`] or [`Dialogue::fail`].
+    /// Call the model, and pass its reply to [`Dialogue::reply`], or the failure to [`Dialogue::fail`].
     Call(Box<ModelCall>),
     /// Pass this event to the client.
     Event(Box<Extension>),
-    /// Wait for the user, then [`Dialogue::input`].
+    /// Wait for the user, and pass the input to [`Dialogue::input`].
     User {
         /// True if an input without text brings the next message.
         continues: bool,
     },
-    /// Wait for the client, then [`Dialogue::answer`].
+    /// Wait for the client, and pass its answer to [`Dialogue::answer`].
     Answer {
         /// Id of the request to be answered.
         call_id: String,
     },
-    /// Nothing: the dialogue has ended.
+    /// Do nothing: the dialogue has ended.
     Finished,
 }
 
@@ -72,11 +72,11 @@ impl InputRefusal {
 const MAX_NOTICES: usize = 64;
 
 impl Dialogue {
-    /// Begins the session of that name, or the first. `variables` are values from the caller; they take
-    /// precedence over those that the script declares.
+    /// Begins the session named `session`, or the first one if `None`. `variables` are values from the
+    /// caller; they take precedence over those that the script declares.
     ///
     /// # Errors
-    /// No session has that name.
+    /// The script has no such session.
     pub fn start(script: &Script, session: Option<&str>, variables: Map<String, Value>) -> Result<Dialogue> {
         let Some((index, script_session)) = script.find_session(session) else {
             let session_names = script.sessions.iter().map(|session| session.session.as_str());
@@ -140,7 +140,7 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Takes the client's answer, which becomes the value of the action's variable.
+    /// Takes the client's answer, which becomes the value of the action's variable, if the action has one.
     ///
     /// # Errors
     /// No request with this id is pending.
@@ -298,7 +298,8 @@ impl Dialogue {
         }
     }
 
-    /// Returns the position of the current or next action, or of the last one if the dialogue has ended.
+    /// Returns the position of the current or next action, or of the last one if the dialogue has ended;
+    /// `None` for a session without actions.
     #[must_use]
     pub fn position(&self, script: &Script) -> Option<DialoguePosition> {
         let session = script.sessions.get(self.session)?;

@@ -3,13 +3,13 @@
 //! [`Dialogue`] is plain data: it can be saved and restored with serde at any point. [`Dialogue::next`]
 //! returns a request; the caller carries it out and passes the result back:
 //!
-//! | request | action of the caller |
+//! | request | task of the caller |
 //! | --- | --- |
-//! | [`DialogueRequest::Call`] | calls the model, reads its reply with [`ModelCall::reader`], then [`Dialogue::reply`] or [`Dialogue::fail`] |
-//! | [`DialogueRequest::Event`] | passes it to the client, then [`Dialogue::next`] again |
-//! | [`DialogueRequest::User`] | [`Dialogue::input`] once the user has written something, or lets the model continue |
-//! | [`DialogueRequest::Answer`] | [`Dialogue::answer`] when the client has answered |
-//! | [`DialogueRequest::Finished`] | nothing: the dialogue has ended |
+//! | [`DialogueRequest::Call`] | calls the model, reads its reply with [`ModelCall::reader`], and passes the result to [`Dialogue::reply`] or [`Dialogue::fail`] |
+//! | [`DialogueRequest::Event`] | passes the event to the client, and calls [`Dialogue::next`] again |
+//! | [`DialogueRequest::User`] | calls [`Dialogue::input`] once the user has written something, or lets the model continue |
+//! | [`DialogueRequest::Answer`] | calls [`Dialogue::answer`] when the client has answered |
+//! | [`DialogueRequest::Finished`] | does nothing: the dialogue has ended |
 //!
 //! After each input, [`Dialogue::turn`] returns its outcome.
 //!

@@ -95,11 +95,11 @@ pub struct TurnMetadata {
 pub struct ReplyEffect {
     /// True if the reply was not accepted and the model is asked again (S-054).
     pub asked_again: bool,
-    /// Failure of the round, if the reply has no message or is unreadable and no attempt is left. The next
-    /// input repeats the request (S-065).
+    /// Failure of the round, if the reply has no message or cannot be used, and the model is not asked again.
+    /// The next input repeats the request (S-065).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// Decision of the round, for `ai_say`.
+    /// Exit decision of the round, for `ai_say`.
     pub exit_decision: Option<ExitDecision>,
     /// Assessment of the user's understanding with the model's reasoning, for `ai_say`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -58,7 +58,8 @@ pub(super) fn roll_dice(rng: &mut ChaCha8Rng, formula: &str) -> Result<i64, Stri
     Ok(sum + bonus)
 }
 
-/// Parses a positive number written in digits without a leading zero.
+/// Parses a positive number written in digits without a leading zero; one that is too large becomes
+/// `u32::MAX`.
 fn parse_natural(digits: &str) -> Option<u32> {
     let is_digit = |byte: u8| byte.is_ascii_digit();
     let is_natural = !digits.is_empty() && !digits.starts_with('0') && digits.bytes().all(is_digit);

@@ -3,7 +3,7 @@
 /// Static knowledge about the value of an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StaticType {
-    /// A number.
+    /// A number: a literal, or arithmetic on such literals.
     Number,
     /// Literal text of bounded length, `true`, `false` or `none`.
     Scalar,
@@ -26,7 +26,7 @@ pub(super) struct ExpressionPart {
 }
 
 impl ExpressionPart {
-    /// Returns true for a single literal.
+    /// Returns true for a literal that is not a list, and for arithmetic on numbers.
     pub(super) fn is_literal(self) -> bool {
         matches!(self.static_type, StaticType::Number | StaticType::Scalar)
     }
