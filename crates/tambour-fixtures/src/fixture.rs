@@ -100,8 +100,8 @@ impl Fixture {
         self.expectation.findings.is_some() || self.unlisted.is_some()
     }
 
-    /// Returns `true` if the author wrote the expectations without seeing what the library reads; they are
-    /// never rewritten.
+    /// Returns `true` if the author wrote the expectations without seeing what the library reads. An update
+    /// fails unless they are met, and keeps their sets of codes.
     #[must_use]
     pub fn is_independent(&self) -> bool {
         self.name.starts_with("independent/")

@@ -104,7 +104,7 @@ impl ReadingCase<'_> {
     }
 
     /// Like [`ReadingCase::read`]; after each chunk calls `after_chunk` with the pipeline and the number of
-    /// bytes pushed so far. Pseudo-dialects have no pipeline and make no calls.
+    /// bytes pushed so far. Pseudo-dialects have no pipeline, so `after_chunk` is not called.
     ///
     /// # Errors
     /// The dialect is unknown, or an input that is read whole is not UTF-8.
@@ -168,7 +168,7 @@ impl ReadingCase<'_> {
     /// Reads byte by byte and checks the number of held-back bytes after each.
     ///
     /// # Errors
-    /// More bytes are held than `limits` allow.
+    /// More bytes are held than the limits allow, or the input cannot be read.
     pub fn check_held(&self) -> Result<(), String> {
         let limits = &self.options.limits;
         // White space and one other text may be held at the same time, each up to `limits.hold`.
@@ -188,7 +188,7 @@ impl ReadingCase<'_> {
     /// Checks that the input, cut at `cuts`, gives the reading `expected`; the error names the first difference.
     ///
     /// # Errors
-    /// The readings differ.
+    /// The readings differ, or the input cannot be read.
     pub fn check_same(&self, expected: &FixtureReading, cuts: ChunkCuts<'_>) -> Result<(), String> {
         let reading = self.read(cuts)?;
         if reading == *expected {

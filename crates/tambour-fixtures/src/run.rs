@@ -11,10 +11,10 @@ use crate::finding_lines::finding_lines;
 use crate::fixture::{Fixture, FixtureExpectation, REQUIRES_LISTED_FINDINGS};
 use crate::reading::{ChunkCuts, FixtureReading, ReadingCase, first_difference};
 
-/// Runs a fixture in one chunk, in both profiles.
+/// Reads a fixture in one chunk, in both profiles, and compares the readings with its expectations.
 ///
 /// # Errors
-/// The differences from the expectations.
+/// The fixture lists no findings, cannot be read, or differs from its expectations.
 pub fn run_fixture(fixture: &Fixture) -> Result<(), String> {
     if REQUIRES_LISTED_FINDINGS && !fixture.accounts_for_findings() {
         let hint = "UPDATE_FIXTURES=1 writes them, or `unlisted` says why they are not listed";
@@ -82,7 +82,7 @@ pub fn reading_case<'a>(fixture: &'a Fixture, options: &'a Options) -> ReadingCa
 /// Compares readings of a fixture with its expectations.
 ///
 /// # Errors
-/// The differences.
+/// A reading differs from the expectations; the text shows the first difference.
 pub fn compare(fixture: &Fixture, readings: &ProfileReadings) -> Result<(), String> {
     let ProfileReadings { lenient, strict } = readings;
     let compare_all = || {
@@ -95,7 +95,7 @@ pub fn compare(fixture: &Fixture, readings: &ProfileReadings) -> Result<(), Stri
     compare_all().map_err(|error| format!("{}: {error}", fixture.name))
 }
 
-/// Compares the contract events.
+/// Compares the events.
 fn compare_events(fixture: &Fixture, lenient: &FixtureReading) -> Result<(), String> {
     let expectation = &fixture.expectation;
     let found = contract_events(lenient, fixture.extensions);
@@ -279,7 +279,7 @@ fn is_match(found: &Value, expected: &Value) -> bool {
     }
 }
 
-/// Returns the `completed` event of a reading.
+/// Returns the `completed` event of a reading; `None` for a failed stream.
 #[must_use]
 pub fn completed_event(reading: &FixtureReading) -> Option<&Completed> {
     reading.events.iter().find_map(|event| match event {
@@ -353,7 +353,7 @@ fn parse_delta(event: &Value) -> Option<Event<'static>> {
     }
 }
 
-/// Removes white space from all texts of an event.
+/// Removes white space from the texts that are fields of an event's data.
 fn strip_space(mut event: Value) -> Value {
     if let Some(data) = event["data"].as_object_mut() {
         for value in data.values_mut() {

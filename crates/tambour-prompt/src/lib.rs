@@ -75,7 +75,7 @@
 //!
 //! # Features
 //!
-//! Both are on by default. Without a feature, the dependencies that only it needs are left out.
+//! The two features are on by default. Without a feature, the dependencies that only it needs are left out.
 //!
 //! * `binary-cards`: cards in PNG pictures and CHARX archives, besides those in JSON.
 //! * `script-editor`: `script::ScriptEditor`, which changes the text of a script.

@@ -40,7 +40,7 @@ pub fn check_dialect(dialect: &str, data: &[u8]) {
         // Without tools no call is accepted.
         let object_schema = serde_json::json!({"type": "object"});
         let tools = serde_json::json!({"f": object_schema, "note": object_schema, "ping": object_schema, "get_weather": object_schema});
-        options.set("tools", tools).expect("an option");
+        options.set("tools", tools).expect("the option is known");
     }
     // Small limits are reached by short inputs.
     if choice & 2 == 2 {

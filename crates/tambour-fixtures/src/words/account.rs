@@ -187,7 +187,7 @@ impl ReceivedReply<'_> {
 /// for words that a dialect keeps outside its events.
 ///
 /// # Errors
-/// Words that were lost, duplicated or reordered, and findings with invalid places.
+/// Words were lost, duplicated or reordered, or findings have invalid places; all complaints are returned.
 pub fn account_words(
     replies: &[ReceivedReply<'_>],
     events: &[Event<'_>],

@@ -27,7 +27,7 @@ pub struct DeliveryLag {
 /// `PENDING_SLACK`, and no more than the limits allow.
 ///
 /// # Errors
-/// More bytes are pending.
+/// More bytes are pending, or the dialect is unknown.
 pub fn measure_lag(trial: &WordTrial, reported_bytes: fn(&Pipeline) -> usize) -> Result<DeliveryLag, String> {
     let mut sink = DeliveryTimes::default();
     let pipeline = Pipeline::new(&trial.dialect, &trial.options).map_err(|error| error.to_string())?;

@@ -79,7 +79,7 @@ impl ReplyPool {
             let is_valid = fixture.keys.get("strict").and_then(Value::as_array).is_some_and(Vec::is_empty);
             let is_dialect = DIALECTS.iter().any(|entry| entry.name == fixture.dialect);
             if let (true, true, Ok(reply)) = (is_valid, is_dialect, String::from_utf8(fixture.input)) {
-                // Long replies test limits and are slow.
+                // Long replies test limits and are slow; short ones have hardly any text.
                 if (16..4 << 10).contains(&reply.len()) {
                     valid_fixtures.push((fixture.dialect, reply));
                 }
@@ -88,7 +88,8 @@ impl ReplyPool {
         Ok(ReplyPool { valid_fixtures })
     }
 
-    /// Makes a reply of the dialect: one in four from a fixture, if there is one.
+    /// Makes a reply of the dialect: one in four from a fixture, if there is one, the others with its
+    /// generator. The reply is empty if the dialect has no generator.
     #[must_use]
     pub fn make_reply(&self, dialect: &str, words: &mut WordSource) -> String {
         let is_of_dialect = |(name, _): &&(String, String)| dialect == "auto" || name == dialect;

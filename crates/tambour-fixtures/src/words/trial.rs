@@ -78,7 +78,7 @@ impl WordTrial {
             let limits = &mut options.limits;
             (limits.hold, limits.tag, limits.line, limits.delta) = (96, 48, 40, 16);
         }
-        let mut set = |name: &str, value: &str| options.set(name, value).expect("an option");
+        let mut set = |name: &str, value: &str| options.set(name, value).expect("the option is known");
         if choose_below(4) == 1 {
             set("thinkingml.lone_final", "close");
         }
@@ -103,7 +103,7 @@ impl WordTrial {
         if matches!(dialect, "toolcall" | "filament") {
             // Without tools no call is accepted.
             let tools = serde_json::json!({"note": {"type": "object"}});
-            options.set("tools", tools).expect("an option");
+            options.set("tools", tools).expect("the option is known");
         }
         let dialect = dialect.to_owned();
         WordTrial { dialect, options, choice, finish, reasoning: None, input, next_reply: None, seed }
@@ -112,7 +112,7 @@ impl WordTrial {
     /// Reads the reply, accounts for its words, and reads it again in pieces.
     ///
     /// # Errors
-    /// The faults found.
+    /// The trial has faults; all of them are returned.
     pub fn check_words(&self) -> Result<WordAccount, Vec<WordComplaint>> {
         let uncut = self.read();
         let (account, mut complaints) = match self.account_words(&uncut) {
@@ -136,7 +136,7 @@ impl WordTrial {
     /// Accounts for the words of a reading.
     ///
     /// # Errors
-    /// The faults found.
+    /// The reading has faults; all of them are returned.
     pub fn account_words(&self, reading: &TrialReading) -> Result<WordAccount, Vec<WordComplaint>> {
         let reasoning = self.reasoning.as_deref();
         let mut replies = vec![ReceivedReply { input: &self.input, reasoning, findings: &reading.findings }];
@@ -156,7 +156,7 @@ impl WordTrial {
     fn read_cut(&self, cuts: &[usize], next_cuts: &[usize]) -> TrialReading {
         let mut options = self.options.clone();
         options.tool_loop = self.next_reply.is_some();
-        let pipeline = Pipeline::new(&self.dialect, &options).expect("it is in the table");
+        let pipeline = Pipeline::new(&self.dialect, &options).expect("the dialect is known");
         let mut pipeline = pipeline.with_extensions(true);
         let mut sink = FixtureReading::default();
         if let Some(text) = &self.reasoning {
@@ -166,7 +166,7 @@ impl WordTrial {
         let findings = std::mem::take(&mut sink.findings);
         let mut next_findings = None;
         if let Some(input) = self.next_reply.as_ref().filter(|_| !pipeline.pending_calls().is_empty()) {
-            pipeline = pipeline.next_reply(&self.dialect, &options).expect("it is in the table");
+            pipeline = pipeline.next_reply(&self.dialect, &options).expect("the dialect is known");
             self.push_reply(&mut pipeline, input, next_cuts, &mut sink);
             next_findings = Some(std::mem::take(&mut sink.findings));
         }

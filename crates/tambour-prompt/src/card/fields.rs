@@ -141,7 +141,7 @@ impl<'a> CardFields<'a> {
         }
     }
 
-    /// Returns a number; a numeric text is accepted with a warning.
+    /// Returns a number; a numeric text is accepted with a warning, and an empty one counts as absent.
     pub(super) fn number(&self, key: &str) -> Result<Option<f64>> {
         match self.get(key) {
             None => Ok(None),

@@ -37,7 +37,8 @@ pub(super) fn remove_marks(text: &str) -> String {
     text.chars().filter(|c| !is_mark(*c)).collect()
 }
 
-/// Resolves all marks. Returns `None` if the result has more than `limit` bytes. Runs in linear time.
+/// Resolves all marks. Returns `None` if indentation would make the result longer than `limit` bytes. Runs in
+/// linear time.
 pub(super) fn resolve_marks(text: String, limit: usize) -> Option<String> {
     if !has_mark(&text) {
         return Some(text);

@@ -1,7 +1,7 @@
 //! The Jinja environment of prompts (F-020 to F-036): templates over a context, in a sandbox.
 //!
 //! An [`Engine`] compiles and caches templates. An [`Assembly`] renders the templates of one prompt in order,
-//! which share the variables they set, and collects warnings and requested effects.
+//! and collects warnings and requested effects. The templates of a prompt share the variables they set.
 //!
 //! ```
 //! use serde_json::json;
@@ -501,7 +501,7 @@ pub(crate) fn is_test_name(name: &str) -> bool {
 /// Reason why output is refused.
 #[derive(Clone, Copy)]
 enum OutputFault {
-    /// It is longer than the limit.
+    /// The output is longer than the limit.
     Limit,
     /// The budget has too few bytes.
     Memory,

@@ -80,7 +80,8 @@ impl<'c> Participants<'c> {
         Value::from_object(GroupObject { members, fallback_name })
     }
 
-    /// Returns the names of everyone but the speaker, joined by commas: the other members and the user.
+    /// Returns the names of everyone but the speaker: `not_char` of the context if it is set, else the other
+    /// members and the user, joined by commas.
     pub(super) fn other_names(&self) -> Value {
         if let Some(names_value) = self.context.get("not_char") {
             return Value::from(Serde(names_value));
@@ -92,7 +93,8 @@ impl<'c> Participants<'c> {
         Value::from(names.join(", "))
     }
 
-    /// Returns a person of the context; a missing value if there is none.
+    /// Returns a person of the context; a missing value if there is none. Imported texts may read
+    /// `readable_fields` although they are missing.
     fn person(&self, value: Option<&Json>, readable_fields: &'static [&'static str]) -> Value {
         let Some(value) = value else { return missing_value() };
         let empty = Map::new();

@@ -113,8 +113,8 @@ fn macro_names(source: &str) -> HashSet<&str> {
 /// Rewrites a template source.
 ///
 /// # Errors
-/// The template sets a read-only name, or `set_global` does not have the form `{% set_global name = value
-/// %}`.
+/// The template sets a read-only name, exceeds a limit, or has a `set_global` that is not of the form
+/// `{% set_global name = value %}`.
 pub(super) fn rewrite(source: &str) -> Result<RewrittenSource> {
     let text = String::with_capacity(source.len() + source.len() / 4);
     let mut writer = SourceRewriter {

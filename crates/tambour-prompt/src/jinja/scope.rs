@@ -188,7 +188,7 @@ impl PromptScope {
             }
             return Some(value.clone());
         }
-        self.local(name).or_else(|| self.read_value(name).filter(|_| !self.is_deleted(name)))
+        self.local(name).or_else(|| self.read_value(name).filter(|_| !self.is_hidden(name)))
     }
 
     /// Looks up a key of the context, then of the state.
@@ -243,7 +243,7 @@ impl PromptScope {
     }
 
     /// Returns true if a key of the state is hidden for this prompt.
-    pub(super) fn is_deleted(&self, name: &str) -> bool {
+    pub(super) fn is_hidden(&self, name: &str) -> bool {
         self.lock().hidden_state_keys.contains(name)
     }
 

@@ -33,7 +33,7 @@ pub(super) fn read_variable(call: &FunctionCall<'_, '_, '_>, name: &str) -> Resu
     };
     let found = match local {
         Some(local) => Some(local),
-        None if call.scope.is_deleted(name) => None,
+        None if call.scope.is_hidden(name) => None,
         None => find_by_path(call, &call.scope.context.state, name)?,
     };
     Ok(found.filter(|value| !value.is_null()))
@@ -320,7 +320,7 @@ pub(super) fn call_condition(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult
 pub(super) fn call_test(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     let word = call.text_argument(0)?;
     let value = call.scope.local(&word);
-    let value = value.or_else(|| call.scope.read_state(&word).filter(|_| !call.scope.is_deleted(&word)));
+    let value = value.or_else(|| call.scope.read_state(&word).filter(|_| !call.scope.is_hidden(&word)));
     Ok(Value::from(match value {
         Some(value) => is_truthy(&budget::print_charged(call.state, &value)?),
         None => is_truthy(&word),

@@ -14,7 +14,7 @@ const MAX_VALUE_DEPTH: usize = 128;
 /// Returns the printed form of `value`.
 ///
 /// # Errors
-/// The value is nested too deeply.
+/// The value is nested too deeply, has a list or mapping as a key, or carries an error.
 pub(super) fn to_text(value: &Value) -> Result<Cow<'_, str>, Error> {
     if let Some(text) = value.as_str() {
         return Ok(Cow::Borrowed(text));
@@ -40,7 +40,7 @@ pub(super) fn to_text(value: &Value) -> Result<Cow<'_, str>, Error> {
 /// Converts `value` to JSON; a value without a JSON form, such as a macro, becomes text.
 ///
 /// # Errors
-/// The value is nested too deeply.
+/// The value is nested too deeply, has a list or mapping as a key, or carries an error.
 pub(super) fn to_json(value: &Value) -> Result<serde_json::Value, Error> {
     to_json_within(value, MAX_VALUE_DEPTH)
 }

@@ -106,7 +106,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
 }
 
 /// Parses a text that is a number as a whole: digits with an optional sign, decimal point and exponent, half
-/// or full width, surrounded by white space.
+/// or full width. White space around the number is allowed.
 #[must_use]
 pub(crate) fn parse_number(text: &str) -> Option<Number> {
     let text = text.trim();

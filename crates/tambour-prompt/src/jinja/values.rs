@@ -12,7 +12,7 @@ use super::context::PromptContext;
 use super::scope::PromptScope;
 use super::text;
 
-/// Returns the text that a value of this module prints as; `None` for other values.
+/// Returns the special text that a value of this module prints as; `None` for a value without such a text.
 pub(super) fn custom_text(value: &Value) -> Option<String> {
     if let Some(person) = value.downcast_object_ref::<ParticipantObject>() {
         return Some(person.name.clone());

@@ -55,8 +55,8 @@ fn warn_without_keys(call: &FunctionCall<'_, '_, '_>, name: &str) {
     );
 }
 
-/// Returns the value at a key of a list or object, as SillyTavern finds it; any other value is returned as it
-/// is.
+/// Returns the value at a key as SillyTavern finds it: an item of a list, a field of an object or a character
+/// of a JSON string; empty if there is none. `null` and text that is not JSON are returned as they are.
 fn get_at_key(call: &FunctionCall<'_, '_, '_>, value: Option<Json>, key: &str) -> Result<Value, Error> {
     let Some(value) = value else { return Ok(empty_value()) };
     let parsed = match &value {

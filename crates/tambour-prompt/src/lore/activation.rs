@@ -295,7 +295,7 @@ impl<'a> ActivationRun<'a> {
                 self.extra_depth += 1;
                 next_pass = Some(PassKind::MoreMessages);
             }
-            // Only when nothing else is left do the entries delayed to the next level get their turn.
+            // Once nothing else is left to search, a recursion can activate the entries of the next level.
             if next_pass.is_none()
                 && let Some(level) = levels.next()
             {

@@ -239,7 +239,7 @@ fn shuffle_fields(words: &mut WordSource, fields: &mut [(&str, String)]) {
     }
 }
 
-/// Inserts a comment after a comma of the JSON; returns it unchanged if there is none.
+/// Inserts a comment after a comma that precedes a quote; returns the JSON unchanged if it has no such comma.
 fn insert_comment(words: &mut WordSource, reply: &str) -> String {
     let commas: Vec<usize> = reply.match_indices(",\"").map(|(at, _)| at + 1).collect();
     if commas.is_empty() {
