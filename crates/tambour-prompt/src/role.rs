@@ -26,7 +26,7 @@ const FOREIGN_NAMES: [(&str, MessageRole); 13] = [
     ("instruction", MessageRole::System),
 ];
 
-/// Maximum number of warnings about foreign role names; further names are replaced without a warning.
+/// Maximum number of warnings about replaced role names; further names are replaced without a warning.
 const MAX_WARNINGS: usize = 8;
 
 /// Returns the role with this name, in any letter case: our own name, or that of another program.
@@ -59,8 +59,8 @@ pub fn check_roles(context: &Map<String, Value>) -> Result<()> {
     Ok(())
 }
 
-/// Replaces foreign role names in a context by our own, and returns a warning for each foreign name, up to
-/// [`MAX_WARNINGS`].
+/// Replaces role names of other programs, or in another letter case, by our own. Returns a warning for each
+/// replaced name, up to [`MAX_WARNINGS`].
 ///
 /// # Errors
 /// Those of [`check_roles`].

@@ -214,8 +214,8 @@ impl Dialogue {
     }
 
     /// Takes the model's reply to a call (S-060); ignored if no call is pending. An unusable reply is
-    /// requested again (S-054), unless the user has seen some of it or no attempt is left. A reply without a
-    /// message answers no round, not even after the last attempt.
+    /// requested again (S-054), unless the user has seen some of it or no attempt is left. For `ai_say` and
+    /// `ai_ask`, a reply without a message never answers a round.
     pub fn reply(&mut self, call: &ModelCall, reply: &ModelReply, env: &DialogueEnv<'_>) -> ReplyEffect {
         let (Some(AwaitedInput::Model { attempt, .. }), Some(action)) =
             (self.awaited_input(), self.current_action(env.script))
@@ -255,7 +255,8 @@ impl Dialogue {
         effect
     }
 
-    /// Fails the round after the last attempt: the next input repeats its call.
+    /// Fails the round, whose reply cannot be used and is not requested again: the next input repeats the
+    /// call.
     fn fail_round(&mut self, code: &'static str, message: String, env: &DialogueEnv<'_>) -> ReplyEffect {
         let is_retryable = true;
         let failure = Failure::new(code, message, is_retryable);

@@ -255,7 +255,8 @@ impl<'a> SearchText<'a> {
 }
 
 /// Compiles `keys`, a list of keys of `entry`, as the entry and the settings require, and adds problems to
-/// `warnings`. An invalid key never occurs.
+/// `warnings`. An invalid regular expression is searched as plain text if the entry allows plain text. Any
+/// other expression that cannot be compiled never occurs.
 pub(super) fn compile_keys(
     entry: &LoreEntry,
     keys: &[String],

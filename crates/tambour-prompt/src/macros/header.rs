@@ -114,7 +114,7 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, source: &'s str, at:
                 (None, Some(arguments)) => (arguments, ArgumentSeparator::Single),
                 _ if trimmed.is_empty() && nodes.len() == 1 => ("", ArgumentSeparator::None),
                 // Letters directly after the name would be part of it. A blank, a quote or a nested macro
-                // separates it from the argument.
+                // separates the name from the argument.
                 _ if trimmed.len() < after_name.len()
                     || after_name.is_empty()
                     || after_name.starts_with(['"', '\'']) =>

@@ -360,7 +360,8 @@ fn remove_escapes(mut nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
     nodes
 }
 
-/// Returns true if the content of a tag begins like a Jinja statement.
+/// Returns true if the content of a tag begins like a Jinja statement, and the chains of tokens in it are not
+/// too long.
 fn is_statement(content: &str) -> bool {
     const WORDS: &[&str] = &[
         "if",

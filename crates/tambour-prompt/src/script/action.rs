@@ -23,7 +23,7 @@ const DEFAULT_SAY_ROUNDS: u32 = 5;
 /// Default of `max_rounds` for `ai_ask`.
 const DEFAULT_ASK_ROUNDS: u32 = 3;
 
-/// Reads an action; `None` if it is not a mapping or has no known type.
+/// Reads an action; `None`, with a problem, if it is not a mapping or has no known type.
 pub(super) fn read_action(
     node: &SpannedNode,
     path: String,

@@ -124,12 +124,12 @@ pub(super) fn read_answer(fields: &mut FieldReader<'_>, problems: &mut ProblemLi
     form
 }
 
-/// Returns the type of answers with a name.
+/// Returns the answer type with this name.
 fn find_kind(name: &str) -> Option<AnswerKind> {
     ANSWER_KINDS.iter().find(|(candidate, _)| *candidate == name).map(|(_, kind)| *kind)
 }
 
-/// Describes an unknown type of answers, with a suggestion.
+/// Describes an unknown answer type, with a suggestion.
 fn describe_unknown(name: &str, problems: &ProblemList) -> String {
     let names = ANSWER_KINDS.map(|(name, _)| name);
     let similar = find_similar(name, &names)
@@ -144,7 +144,7 @@ fn describe_unknown(name: &str, problems: &ProblemList) -> String {
     message + &similar.unwrap_or_default()
 }
 
-/// Reads the mapping of `answer`. Without a type, options make it a choice.
+/// Reads the mapping of `answer`. If the type is missing, an answer with options is a choice.
 fn read_form(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> AnswerForm {
     let options = read_options(fields, problems);
     let kind = match fields.take_field(&["type"]) {

@@ -229,7 +229,7 @@ impl<'a> FieldReader<'a> {
         self
     }
 
-    /// Takes the field under the first of these names that is present. All of them count as known.
+    /// Takes the field under the first of these names that is present. All the names count as known.
     pub(super) fn take_field(&mut self, names: &[&'static str]) -> Option<FieldRef<'a>> {
         self.known_names.extend(names);
         names.iter().find_map(|name| {
@@ -376,8 +376,8 @@ impl<'a> FieldReader<'a> {
         }
     }
 
-    /// Takes `max_rounds` of an action, from 1 to 20 (S-006). Returns the default if it is absent or, with a
-    /// problem, wrong.
+    /// Takes `max_rounds` of an action, from 1 to 20 (S-006). Returns the default if the field is absent or,
+    /// with a problem, something else.
     pub(super) fn take_rounds(&mut self, default: u32, problems: &mut ProblemList) -> u32 {
         let Some(field) = self.take_field(&["max_rounds"]) else { return default };
         let rounds = match &field.node().kind {

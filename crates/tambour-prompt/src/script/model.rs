@@ -111,11 +111,11 @@ pub struct ScriptAction {
 pub enum ScriptActionKind {
     /// `ai_say`: explains a subject in rounds.
     Say(SayAction),
-    /// `ai_ask`: asks until the answer is known.
+    /// `ai_ask`: asks until the answer is known, or no round is left.
     Ask(AskAction),
     /// `ai_think`: the model fills variables; nothing is shown.
     Think(ThinkAction),
-    /// `use_skill`, `show_form`, `show_pic`: the client carries it out and answers.
+    /// `use_skill`, `show_form`, `show_pic`: the client carries out the action and answers.
     Client(ClientAction),
 }
 
@@ -190,7 +190,7 @@ pub enum ClientActionKind {
 pub struct SourceSpot {
     /// Place of the first character.
     pub place: Place,
-    /// Byte offset after the first token.
+    /// Byte offset after the first token of the part.
     pub end: usize,
 }
 
@@ -228,7 +228,7 @@ impl ClientActionKind {
 }
 
 impl Script {
-    /// Returns the session of that name, or the first one, with its index.
+    /// Returns the session named `name`, or the first one if `None`, with its index.
     #[doc(hidden)]
     #[must_use]
     pub fn find_session(&self, name: Option<&str>) -> Option<(usize, &ScriptSession)> {

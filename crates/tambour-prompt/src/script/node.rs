@@ -48,7 +48,7 @@ pub(super) struct NodeField {
 /// megabytes.
 const MAX_ALIASES: usize = 0;
 
-/// Parses a text.
+/// Parses the text of a script as YAML.
 ///
 /// # Errors
 /// The text is not YAML, or exceeds a limit.

@@ -309,7 +309,7 @@ impl<'a> MetaTag<'a> {
     }
 }
 
-/// Returns the value with the name `text`; the error lists the known names.
+/// Returns the value with the name `text`; `None` without a name. The error lists the known names.
 fn parse_name<T: Copy>(
     names: &[(&str, T)],
     key: &str,

@@ -223,8 +223,8 @@ pub(super) enum LoreTarget {
     Block(usize),
 }
 
-/// Returns the variable that prints the world info of a position (F-020). `anchor_before` and `anchor_after`
-/// surround the author's note.
+/// Returns the variable that prints the world info of a position (F-020); empty for a position without one.
+/// `anchor_before` and `anchor_after` surround the author's note.
 pub(super) fn lore_variable(position: EntryPosition) -> &'static str {
     match position {
         EntryPosition::BeforeChar => "lore_before",
