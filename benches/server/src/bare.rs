@@ -82,7 +82,7 @@ async fn answer_request(
         .header("content-type", "application/json")
         .body(Full::new(Bytes::from(body.to_string())))?;
     let reply = client.request(upstream_request).await?.into_body();
-    let mapper = FrameMapper { reply, pending: Vec::new(), event_count: 0, is_ended: false };
+    let mapper = FrameMapper { reply, pending_bytes: Vec::new(), event_count: 0, is_ended: false };
     let frames = stream::unfold(mapper, async |mut mapper| {
         Some((Ok(Frame::data(mapper.next_events().await?)), mapper))
     });
@@ -93,7 +93,7 @@ async fn answer_request(
 struct FrameMapper {
     reply: Incoming,
     /// Bytes of the frame that has not arrived completely.
-    pending: Vec<u8>,
+    pending_bytes: Vec<u8>,
     /// Number of events written, which is the id of the last one.
     event_count: u64,
     /// True once the upstream has ended the reply.
@@ -125,14 +125,14 @@ impl FrameMapper {
         (!out.is_empty()).then(|| out.into())
     }
 
-    /// Maps each complete frame of `data`, and keeps the incomplete last one in `pending`.
+    /// Maps each complete frame of `data`, and keeps the incomplete last one in `pending_bytes`.
     fn read_frames(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let joined_bytes;
-        let mut data = if self.pending.is_empty() {
+        let mut data = if self.pending_bytes.is_empty() {
             data
         } else {
-            self.pending.extend_from_slice(data);
-            joined_bytes = std::mem::take(&mut self.pending);
+            self.pending_bytes.extend_from_slice(data);
+            joined_bytes = std::mem::take(&mut self.pending_bytes);
             &joined_bytes
         };
         while let Some(end) = data.windows(2).position(|pair| pair == b"\n\n") {
@@ -144,7 +144,7 @@ impl FrameMapper {
                 self.write_event("final_delta", text, out);
             }
         }
-        self.pending.extend_from_slice(data);
+        self.pending_bytes.extend_from_slice(data);
     }
 
     /// Writes an event with its id and a text; all events have the same fields.

@@ -247,7 +247,8 @@ pub(crate) async fn fetch(address: SocketAddr, path: &str) -> anyhow::Result<Str
     let mut socket = TcpStream::connect(address).await?;
     socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").as_bytes()).await?;
     let mut received = Vec::new();
-    let (_, body) = read_http_message(&mut socket, &mut received).await?.context("the server closed the connection")?;
+    let (_, body) =
+        read_http_message(&mut socket, &mut received).await?.context("the server closed the connection")?;
     Ok(String::from_utf8(body)?)
 }
 
@@ -261,7 +262,9 @@ fn decode_chunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
         if size == 0 {
             return Ok(body);
         }
-        body.extend_from_slice(remaining.get(size_end + 2..size_end + 2 + size).context("a chunk is cut off")?);
+        body.extend_from_slice(
+            remaining.get(size_end + 2..size_end + 2 + size).context("a chunk is cut off")?,
+        );
         remaining = &remaining[size_end + 4 + size..];
     }
 }

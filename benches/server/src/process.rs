@@ -95,7 +95,10 @@ impl BenchProcess {
     /// Memory in KiB that is neither file-backed nor shared.
     pub(crate) fn memory_kib(&self) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("the status has no `RssAnon`")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:"))
+            .context("the status has no `RssAnon`")?;
         Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 }

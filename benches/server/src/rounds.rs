@@ -75,7 +75,10 @@ pub(crate) async fn run(
     for dialogue_number in 0..=50 / divisor {
         let new_dialogue = json!({"script_id": script["script_id"]});
         let dialogue = caller.post("/api/v1/dialogues", &new_dialogue).await?;
-        let path = format!("/api/v1/dialogues/{}/input", dialogue["dialogue_id"].as_str().context("no dialogue id")?);
+        let path = format!(
+            "/api/v1/dialogues/{}/input",
+            dialogue["dialogue_id"].as_str().context("no dialogue id")?
+        );
         for round in 1..=ROUNDS {
             let start = Instant::now();
             let turn = caller.post(&path, &json!({"text": "Can you give me an example?"})).await?;

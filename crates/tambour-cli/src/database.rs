@@ -108,7 +108,7 @@ fn show_progress(bar: &ProgressBar, progress: MoveProgress) {
     bar.set_position(progress.done_rows);
 }
 
-/// Opens a SQLite database, which no server may use meanwhile.
+/// Opens a SQLite database. No server may use the database at the same time.
 async fn open_sqlite(file: &Path) -> Result<SqliteStore> {
     let options = StoreOptions { durable: true, accept_loss: false };
     let (store, report) = SqliteStore::open_with(file, options).await?;

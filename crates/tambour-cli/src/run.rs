@@ -342,7 +342,7 @@ impl TerminalRun {
             }
         }
         let start_time = Instant::now();
-        let ModelAnswer { reply, held_text, raw, finish, usage } = self.ask_model(call).await?;
+        let ModelAnswer { reply, held_text, raw_reply, finish, usage } = self.ask_model(call).await?;
         let mut record = json!({
             "kind": call.kind.name(),
             "path": call.path,
@@ -351,7 +351,7 @@ impl TerminalRun {
             "template_id": call.template_id,
             "template_hash": call.template_hash,
             "prompt": call.messages,
-            "raw": raw,
+            "raw": raw_reply,
             "usage": usage,
             "elapsed_ms": u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
@@ -362,7 +362,7 @@ impl TerminalRun {
                 self.current_turn.replies.push(TestReply {
                     finish_reason: finish.filter(|reason| *reason != FinishReason::Stop),
                     delivered: reply.is_delivered && reply.unreadable_reason.is_some(),
-                    ..TestReply::from_text(raw)
+                    ..TestReply::from_text(raw_reply)
                 });
                 let result = self.update_dialogue(|dialogue, env| dialogue.reply(call, &reply, env));
                 if !result.asked_again && result.failure.is_none() && !held_text.is_empty() {
@@ -403,7 +403,7 @@ impl TerminalRun {
             ..ModelRequest::default()
         };
         let mut reader = call.reader(&self.options);
-        let (mut raw, mut usage) = (String::new(), Value::Null);
+        let (mut raw_reply, mut usage) = (String::new(), Value::Null);
         let stream = match self.upstream.open(&request).await {
             // A service that refuses schemas gets the request without one: the prompt describes the format too.
             Err(failure) if !failure.retryable && request.response_format.is_some() => {
@@ -418,7 +418,7 @@ impl TerminalRun {
                 return Ok(ModelAnswer {
                     reply: Err(failure),
                     held_text: String::new(),
-                    raw,
+                    raw_reply,
                     finish: None,
                     usage,
                 });
@@ -431,7 +431,7 @@ impl TerminalRun {
             for item in items.drain(..) {
                 match item {
                     ReplyItem::Text(text) => {
-                        raw.push_str(&text);
+                        raw_reply.push_str(&text);
                         reader.push(&text, &mut printer);
                     }
                     ReplyItem::Reasoning(text) => reader.push_reasoning(&text, &mut printer),
@@ -452,7 +452,7 @@ impl TerminalRun {
                         let held_text = printer.held_text.unwrap_or_default();
                         return match printer.error {
                             Some(error) => Err(error.into()),
-                            None => Ok(ModelAnswer { reply, held_text, raw, finish, usage }),
+                            None => Ok(ModelAnswer { reply, held_text, raw_reply, finish, usage }),
                         };
                     }
                 }
@@ -467,7 +467,7 @@ struct ModelAnswer {
     /// Text of the message that is not printed yet.
     held_text: String,
     /// Reply as received.
-    raw: String,
+    raw_reply: String,
     /// Finish reason, `Length` if the reply ended without one; `None` after a failure.
     finish: Option<FinishReason>,
     /// Token counts of the service; null if it sent none.

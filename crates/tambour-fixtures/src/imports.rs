@@ -79,7 +79,7 @@ fn check_prompt(skein: &Skein) {
         assert_eq!(second_prompt.text, prompt.text);
         let block_count = prompt.text.matches("<block role=").count();
         // A leading system message may be a block, or the joined texts without a role, which are not a block.
-        // It is not counted, and one more block is allowed.
+        // Such a message is not counted, and one more block is allowed.
         let block_messages = prompt
             .messages
             .iter()

@@ -63,7 +63,7 @@ pub fn check_roles(context: &Map<String, Value>) -> Result<()> {
 /// replaced name, up to [`MAX_WARNINGS`].
 ///
 /// # Errors
-/// Those of [`check_roles`].
+/// A message has an unknown role, as in [`check_roles`].
 pub(super) fn normalize_roles(context: &mut Map<String, Value>) -> Result<Vec<String>> {
     check_roles(context)?;
     let mut warnings = Vec::new();

@@ -116,7 +116,7 @@ fn settings_note(settings: &[&str], format_list: fn(&str) -> String) -> String {
     }
 }
 
-/// Formats a code block that no fence inside it can end.
+/// Formats an indented code block, which a fence in its text cannot end.
 fn format_code_block(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }

@@ -269,9 +269,9 @@ fn tagged_call(words: &mut WordSource, form: &str) -> WrittenBlock {
 /// Tags of calls that are written as XML elements.
 struct ElementTags {
     /// Opening tag around all calls.
-    open: &'static str,
+    opening_tag: &'static str,
     /// Closing tag around all calls.
-    close: &'static str,
+    closing_tag: &'static str,
     /// Prefix of the tag names `invoke` and `parameter`.
     tag_prefix: &'static str,
     /// True if the tag of each argument declares whether its value is text or JSON.
@@ -279,15 +279,15 @@ struct ElementTags {
 }
 
 const DSML: ElementTags = ElementTags {
-    open: "<｜DSML｜function_calls>",
-    close: "</｜DSML｜function_calls>",
+    opening_tag: "<｜DSML｜function_calls>",
+    closing_tag: "</｜DSML｜function_calls>",
     tag_prefix: "｜DSML｜",
     is_typed: true,
 };
 
 const MINIMAX: ElementTags = ElementTags {
-    open: "<minimax:tool_call>",
-    close: "</minimax:tool_call>",
+    opening_tag: "<minimax:tool_call>",
+    closing_tag: "</minimax:tool_call>",
     tag_prefix: "",
     is_typed: false,
 };
@@ -303,7 +303,7 @@ impl ElementTags {
 /// Makes one or two calls that are written as XML elements. A faulty call is alone, because another would
 /// still run.
 fn element_calls(words: &mut WordSource, tags: &ElementTags) -> WrittenBlock {
-    let ElementTags { open, close, tag_prefix, is_typed } = tags;
+    let ElementTags { opening_tag, closing_tag, tag_prefix, is_typed } = tags;
     let possible_faults: &[BlockZone] = match is_typed {
         true => &[BlockZone::Guessed, BlockZone::Doubled, BlockZone::Unregistered],
         false => &[BlockZone::Doubled, BlockZone::Unregistered],
@@ -332,7 +332,7 @@ fn element_calls(words: &mut WordSource, tags: &ElementTags) -> WrittenBlock {
         calls +=
             &format!("<{tag_prefix}invoke name=\"{name}\">\n{}</{tag_prefix}invoke>\n", arguments.concat());
     }
-    let text = format!("{open}\n{calls}{close}");
+    let text = format!("{opening_tag}\n{calls}{closing_tag}");
     let needed_len = text.rfind(&format!("</{tag_prefix}parameter>")).unwrap_or(text.len());
     WrittenBlock::new(text, needed_len, fault)
 }

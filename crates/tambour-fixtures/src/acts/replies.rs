@@ -191,7 +191,7 @@ impl Composer<'_> {
         self.push_text("\n");
     }
 
-    /// Appends a block. Its zone ends with it, unless [`Composer::end_zone`] moves the end.
+    /// Appends a block. The zone ends with the block, unless [`Composer::end_zone`] moves its end.
     fn push_block(&mut self, zone: BlockZone, written_block: WrittenBlock) {
         let WrittenBlock { text, needed_len, fault, is_display_only, form } = written_block;
         let zone = if zone == Plain { fault } else { zone };

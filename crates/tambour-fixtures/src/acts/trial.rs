@@ -46,7 +46,7 @@ pub struct TrialOutcome {
     pub forms: BTreeMap<(&'static str, BlockZone), usize>,
     /// Number of replies that acted and could be rewritten.
     pub acting_count: usize,
-    /// Number of those replies that have as many actions after they are rewritten.
+    /// Number of replies in `acting_count` that still have as many actions once they are rewritten.
     pub stable_count: usize,
 }
 
@@ -174,7 +174,7 @@ impl ActionTrial {
     pub fn forbidden_words(&self) -> impl Iterator<Item = (String, ViolationKind)> + '_ {
         let is_present = |word: u16| find_words(&self.input).any(|(_, found)| found == word);
         let describe = move |(word, kind): (&u16, &ViolationKind)| (marker(*word), *kind);
-        self.facts.forbidden.iter().filter(move |(word, _)| is_present(**word)).map(describe)
+        self.facts.forbidden_words.iter().filter(move |(word, _)| is_present(**word)).map(describe)
     }
 
     /// Returns the trial with another end, as [`fixture::parse_end`] reads it.

@@ -50,7 +50,7 @@ impl fmt::Display for Violation {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReplyFacts {
     /// Marker words that must not act, each with the violation if the word acts.
-    pub(super) forbidden: BTreeMap<WordNumber, ViolationKind>,
+    pub(super) forbidden_words: BTreeMap<WordNumber, ViolationKind>,
     /// Zone and written form of each block that must not act because of its zone. Omits faulty blocks that
     /// the damage changed and other blocks that it may have moved, but no foreign blocks.
     pub(super) zones: Vec<(BlockZone, &'static str)>,
@@ -102,7 +102,7 @@ impl ReplyFacts {
             if let ViolationKind::Zone(zone) = kind {
                 facts.zones.push((zone, block.form));
             }
-            facts.forbidden.extend(block.words.iter().map(|word| (*word, kind)));
+            facts.forbidden_words.extend(block.words.iter().map(|word| (*word, kind)));
         }
         facts
     }
@@ -139,7 +139,7 @@ pub(super) fn judge(
         words.sort_unstable();
         words.dedup();
         for word in words {
-            if let Some(kind) = facts.forbidden.get(&word) {
+            if let Some(kind) = facts.forbidden_words.get(&word) {
                 add(*kind, action, format!("word {word} must not act"));
             }
             let act_count = counts.entry((action.kind, word)).or_default();

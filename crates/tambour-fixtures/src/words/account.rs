@@ -152,7 +152,7 @@ pub struct ReceivedReply<'a> {
 }
 
 impl ReceivedReply<'_> {
-    /// Words of the reply with their offsets, and those of the reasoning without.
+    /// Words of the reasoning, without offsets, then words of the reply, with their offsets.
     fn words(&self) -> impl Iterator<Item = (Option<usize>, WordNumber)> {
         let reasoning_words =
             find_words(self.reasoning.unwrap_or_default().as_bytes()).map(|(_, word)| (None, word));
@@ -183,18 +183,18 @@ impl ReceivedReply<'_> {
     }
 }
 
-/// Accounts for every word of the replies of a stream. `rewritten` is the repaired form of the last reply,
-/// for words that a dialect keeps outside its events.
+/// Accounts for every word of the replies of a stream. `rewritten_reply` is the repaired form of the last
+/// reply, for words that a dialect keeps outside its events.
 ///
 /// # Errors
 /// Words were lost, duplicated or reordered, or findings have invalid places; all complaints are returned.
 pub fn account_words(
     replies: &[ReceivedReply<'_>],
     events: &[Event<'_>],
-    rewritten: Option<&Value>,
+    rewritten_reply: Option<&Value>,
 ) -> Result<WordAccount, Vec<WordComplaint>> {
     let mut complaints: Vec<WordComplaint> = replies.iter().flat_map(check_places).collect();
-    let words_by_kind = delivered_words(events, rewritten);
+    let words_by_kind = delivered_words(events, rewritten_reply);
     // Places of each word: a reply, and the offset in it, or `None` for a word in separate reasoning.
     let mut received: BTreeMap<WordNumber, Vec<(&ReceivedReply<'_>, Option<usize>)>> = BTreeMap::new();
     for reply in replies {
@@ -349,7 +349,10 @@ fn check_places(reply: &ReceivedReply<'_>) -> Vec<WordComplaint> {
 }
 
 /// Lists the delivered words in order, by kind.
-fn delivered_words(events: &[Event<'_>], rewritten: Option<&Value>) -> Vec<(WordKind, Vec<WordNumber>)> {
+fn delivered_words(
+    events: &[Event<'_>],
+    rewritten_reply: Option<&Value>,
+) -> Vec<(WordKind, Vec<WordNumber>)> {
     let mut texts: BTreeMap<WordKind, String> = BTreeMap::new();
     // If `is_joined` is true, the text continues the previous text of its kind, in which a word may begin.
     let mut add = |kind: WordKind, text: &str, is_joined: bool| {
@@ -394,7 +397,7 @@ fn delivered_words(events: &[Event<'_>], rewritten: Option<&Value>) -> Vec<(Word
             _ => {}
         }
     }
-    if let Some(fields) = rewritten {
+    if let Some(fields) = rewritten_reply {
         for_each_string(&fields["assessment"], &mut |text| add(WordKind::Assessment, text, false));
         for_each_string(&fields["exit_reason"], &mut |text| add(WordKind::Assessment, text, false));
     }

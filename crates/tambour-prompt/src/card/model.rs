@@ -75,7 +75,7 @@ pub struct CharacterCard {
 pub struct DepthPrompt {
     /// Text.
     pub prompt: String,
-    /// Number of messages after it.
+    /// Number of messages after the text.
     pub depth: u32,
     /// Role of the message.
     pub role: MessageRole,

@@ -1,4 +1,4 @@
-//! The state machine of a dialogue: requests to its caller, and inputs from it.
+//! The state machine of a dialogue: requests to the caller, and inputs from the caller.
 
 mod env;
 mod round;

@@ -16,9 +16,9 @@ pub(super) enum StaticType {
 /// Part of an expression.
 #[derive(Clone, Copy)]
 pub(super) struct ExpressionPart {
-    /// Byte offset at which it begins.
+    /// Byte offset at which the part begins.
     pub(super) start: usize,
-    /// Byte offset after it.
+    /// Byte offset after the part.
     pub(super) end: usize,
     pub(super) static_type: StaticType,
     /// True if a filter appended to the part applies to all of it, without parentheses.

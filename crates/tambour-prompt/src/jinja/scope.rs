@@ -76,13 +76,13 @@ pub(super) struct PromptScope {
 #[derive(Debug)]
 struct ScopeState {
     /// Variables of the temporary scope by name, each with the number of its first assignment.
-    local: HashMap<String, (usize, Value)>,
+    local_variables: HashMap<String, (usize, Value)>,
     /// Keys of the state that are hidden for the rest of this prompt.
     hidden_state_keys: HashSet<String>,
     /// Number of assignments so far; gives variables their order.
-    assignments: usize,
+    assignment_count: usize,
     /// Global variables, including requested writes.
-    global: Map<String, serde_json::Value>,
+    global_variables: Map<String, serde_json::Value>,
     /// Values of the context and the state that were read, converted for minijinja.
     read_values: HashMap<String, Value>,
     /// Global variables that were read, converted for minijinja.
@@ -99,7 +99,7 @@ struct ScopeState {
     /// Templates that are being rendered, innermost last.
     frames: Vec<TemplateFrame>,
     /// Number of field texts rendered so far.
-    rendered_fields: usize,
+    rendered_field_count: usize,
     /// Names and texts of the fields that are being rendered.
     open_fields: Vec<(String, Arc<str>)>,
     /// First error of a field text, with which the surrounding template fails.
@@ -129,10 +129,10 @@ impl PromptScope {
         let chat = context.get("chat_id").map(ToString::to_string).unwrap_or_default();
         let global = context.get("global_state").and_then(|value| value.as_object()).cloned();
         let state = ScopeState {
-            local: HashMap::new(),
+            local_variables: HashMap::new(),
             hidden_state_keys: HashSet::new(),
-            assignments: 0,
-            global: global.unwrap_or_default(),
+            assignment_count: 0,
+            global_variables: global.unwrap_or_default(),
             read_values: HashMap::new(),
             read_globals: HashMap::new(),
             global_names: None,
@@ -142,7 +142,7 @@ impl PromptScope {
             dropped_warnings: 0,
             rng: chance::seeded_rng(&[b"random", seed.as_bytes(), chat.as_bytes()]),
             frames: Vec::new(),
-            rendered_fields: 0,
+            rendered_field_count: 0,
             open_fields: Vec::new(),
             field_error: None,
         };
@@ -221,22 +221,22 @@ impl PromptScope {
 
     /// Looks up a variable of the temporary scope.
     pub(super) fn local(&self, name: &str) -> Option<Value> {
-        self.lock().local.get(name).map(|(_, value)| value.clone())
+        self.lock().local_variables.get(name).map(|(_, value)| value.clone())
     }
 
     /// Sets a variable of the temporary scope.
     pub(super) fn set_local(&self, name: &str, value: Value) {
         let mut state = self.lock();
-        state.assignments += 1;
-        let order = state.local.get(name).map_or(state.assignments, |(order, _)| *order);
-        state.local.insert(name.to_owned(), (order, value));
+        state.assignment_count += 1;
+        let order = state.local_variables.get(name).map_or(state.assignment_count, |(order, _)| *order);
+        state.local_variables.insert(name.to_owned(), (order, value));
         state.hidden_state_keys.remove(name);
     }
 
     /// Removes a variable of the temporary scope and hides the state key of the same name.
     pub(super) fn delete_local(&self, name: &str) {
         let mut state = self.lock();
-        state.local.remove(name);
+        state.local_variables.remove(name);
         if self.has_state_key(name) {
             state.hidden_state_keys.insert(name.to_owned());
         }
@@ -250,7 +250,7 @@ impl PromptScope {
     /// Returns the temporary scope, in the order of the first assignments.
     pub(super) fn locals(&self) -> Map<String, serde_json::Value> {
         let state = self.lock();
-        let mut variables: Vec<(&String, &(usize, Value))> = state.local.iter().collect();
+        let mut variables: Vec<(&String, &(usize, Value))> = state.local_variables.iter().collect();
         variables.sort_by_key(|(_, (order, _))| *order);
         variables
             .into_iter()
@@ -260,7 +260,7 @@ impl PromptScope {
 
     /// Applies `read` to a global variable, including requested writes.
     pub(super) fn with_global<T>(&self, name: &str, read: impl FnOnce(&serde_json::Value) -> T) -> Option<T> {
-        self.lock().global.get(name).map(read)
+        self.lock().global_variables.get(name).map(read)
     }
 
     /// Returns a global variable as a minijinja value.
@@ -269,7 +269,7 @@ impl PromptScope {
         if let Some(value) = state.read_globals.get(name) {
             return Some(value.clone());
         }
-        let value = state.global.get(name).map(|value| Value::from(Serde(value)))?;
+        let value = state.global_variables.get(name).map(|value| Value::from(Serde(value)))?;
         state.read_globals.insert(name.to_owned(), value.clone());
         Some(value)
     }
@@ -277,15 +277,15 @@ impl PromptScope {
     /// Returns the names of all global variables.
     pub(super) fn global_names(&self) -> Arc<[Value]> {
         let mut state = self.lock();
-        let ScopeState { global, global_names, .. } = &mut *state;
-        let list_names = || global.keys().map(|key| Value::from(key.as_str())).collect();
+        let ScopeState { global_variables, global_names, .. } = &mut *state;
+        let list_names = || global_variables.keys().map(|key| Value::from(key.as_str())).collect();
         Arc::clone(global_names.get_or_insert_with(list_names))
     }
 
     /// Counts the values and bytes of all global variables.
     pub(super) fn global_weight(&self) -> (u64, u64) {
         let state = self.lock();
-        state.global.iter().fold((1, 0), |(values, bytes), (key, value)| {
+        state.global_variables.iter().fold((1, 0), |(values, bytes), (key, value)| {
             let (value_count, text_bytes) = budget::weigh_json(value);
             (values + value_count + 1, bytes + text_bytes + key.len() as u64)
         })
@@ -293,18 +293,18 @@ impl PromptScope {
 
     /// Returns true if there are global variables.
     pub(super) fn has_globals(&self) -> bool {
-        !self.lock().global.is_empty()
+        !self.lock().global_variables.is_empty()
     }
 
     /// Returns all global variables, including requested writes.
     pub(super) fn globals(&self) -> Map<String, serde_json::Value> {
-        self.lock().global.clone()
+        self.lock().global_variables.clone()
     }
 
-    /// Requests a write of a global variable (F-023); `None` removes it.
+    /// Requests a write of a global variable (F-023); `None` removes the variable.
     ///
     /// # Errors
-    /// The budget has no room for it.
+    /// The budget has no room or no steps for the write.
     pub(super) fn set_global(&self, name: &str, value: Option<serde_json::Value>) -> Result<(), Error> {
         let (values, bytes) = value.as_ref().map_or((0, 0), budget::weigh_json);
         // Twice: for the variable and for its effect, whose own entries take the four additional slots.
@@ -314,15 +314,15 @@ impl PromptScope {
         }
         let mut state = self.lock();
         // The list of names is built again on the next read: a step for every four names.
-        if !self.budget.spend(state.global.len() as u64 / 4) {
+        if !self.budget.spend(state.global_variables.len() as u64 / 4) {
             return Err(self.budget.steps_error());
         }
         state.global_names = None;
         state.read_globals.remove(name);
         let name = name.to_owned();
         match value.clone() {
-            Some(value) => state.global.insert(name.clone(), value),
-            None => state.global.shift_remove(&name),
+            Some(value) => state.global_variables.insert(name.clone(), value),
+            None => state.global_variables.shift_remove(&name),
         };
         state.effects.push(Effect::SetGlobal { name, value: value.unwrap_or_default() });
         Ok(())
@@ -331,7 +331,7 @@ impl PromptScope {
     /// Requests that the model call bans a word (F-035).
     ///
     /// # Errors
-    /// The budget has no room for it.
+    /// The budget has no room for the request.
     pub(super) fn ban(&self, word: &str) -> Result<(), Error> {
         if !self.budget.charge_bytes(word.len() as u64 + 2 * budget::SLOT_BYTES) {
             return Err(budget::memory_error());
@@ -356,8 +356,8 @@ impl PromptScope {
     }
 
     /// Returns the original text that the current template replaces, as a card's text may replace the user's.
-    /// The context has it under `original`: one text for all templates, or a map of texts by template name. A
-    /// template can read it once; then it is empty.
+    /// The context holds it under `original`: one text for all templates, or a map of texts by template name.
+    /// A template can read the text once; after that, it is empty.
     pub(super) fn original_text(self: &Arc<PromptScope>) -> Value {
         let mut state = self.lock();
         let Some(frame) = state.frames.last_mut().filter(|frame| !frame.is_original_used) else {
@@ -484,8 +484,8 @@ impl PromptScope {
         }
         let is_over_limit = {
             let mut state = self.lock();
-            state.rendered_fields += 1;
-            state.rendered_fields > MAX_FIELDS
+            state.rendered_field_count += 1;
+            state.rendered_field_count > MAX_FIELDS
         };
         if is_over_limit {
             self.warn("limit_exceeded", format!("`{name}`: more than {MAX_FIELDS} texts with macros"), None);
@@ -524,7 +524,7 @@ fn context_values(context: &PromptContext, scope: &Weak<PromptScope>) -> HashMap
                 "not_char" => participants.other_names(),
                 "state" => {
                     let value = Value::from(Serde(&context.state));
-                    Value::from_object(values::StateObject { value, global: global.clone() })
+                    Value::from_object(values::StateObject { value, global_state: global.clone() })
                 }
                 "state_desc" => Value::from_object(description.clone()),
                 "global_state" => global.clone(),

@@ -282,8 +282,8 @@ impl Object for TimeObject {
     }
 }
 
-/// Description of a place in the state: prints it, or nothing if there is none; fields lead to nested places
-/// (F-029).
+/// Place in the state: prints the description of the place, or nothing if there is none. Fields lead to
+/// nested places (F-029).
 #[derive(Clone, Debug)]
 pub(super) struct StateDescription {
     /// Descriptions of the context, by nested keys or by whole paths.
@@ -342,13 +342,13 @@ impl Object for StateDescription {
 #[derive(Debug)]
 pub(super) struct StateObject {
     pub(super) value: Value,
-    pub(super) global: Value,
+    pub(super) global_state: Value,
 }
 
 impl Object for StateObject {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let value = self.value.get_item(key).ok().filter(|value| !value.is_undefined());
-        value.or_else(|| (key.as_str() == Some("global")).then(|| self.global.clone()))
+        value.or_else(|| (key.as_str() == Some("global")).then(|| self.global_state.clone()))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {

@@ -135,7 +135,7 @@ pub fn activate(book: &[LoreEntry], scan: &LoreScan<'_>) -> LoreActivation {
             "there is too much text, so regular expressions searched the later texts one by one".to_owned(),
         );
     }
-    let mut active = run.active;
+    let mut active = run.active_indexes;
     active.sort_unstable();
     for &index in &active {
         run.timed_effects.record_activation(&book[index], scan.lines.len() as u64);
@@ -147,7 +147,7 @@ pub fn activate(book: &[LoreEntry], scan: &LoreScan<'_>) -> LoreActivation {
         slots: LoreSlots::from_active(book, &active),
         woken,
         active,
-        dropped: run.dropped,
+        dropped: run.dropped_entries,
         timed: run.timed_effects,
         warnings: run.warnings,
         tokens: run.tokens,
@@ -160,11 +160,11 @@ struct EntryKeys {
     /// Primary keys.
     keys: Vec<KeySearch>,
     /// Secondary keys, combined by [`LoreEntry::logic`].
-    secondary: Vec<KeySearch>,
+    secondary_keys: Vec<KeySearch>,
     /// Keys of which one must occur as well.
-    additional: Vec<KeySearch>,
+    additional_keys: Vec<KeySearch>,
     /// Keys that must not occur.
-    exclude: Vec<KeySearch>,
+    excluding_keys: Vec<KeySearch>,
     /// True if a key in one of these lists is a regular expression.
     has_pattern: bool,
 }
@@ -184,7 +184,7 @@ struct ActivationRun<'a> {
     /// Text of activated entries, one item for each pass.
     activated_texts: Vec<SearchText<'a>>,
     /// All texts joined, for regular expressions.
-    joined: JoinedText,
+    joined_text: JoinedText,
     /// Number of messages by the character.
     reply_count: usize,
     /// Number of older messages to search beyond the scan depth.
@@ -193,12 +193,12 @@ struct ActivationRun<'a> {
     recursion_level: u32,
     timed_effects: TimedEffects,
     /// Indexes of the entries activated so far, in the order of activation.
-    active: Vec<usize>,
+    active_indexes: Vec<usize>,
     /// Causes of the activations so far, by the index of the entry. May also hold entries that were dropped.
     causes: BTreeMap<usize, ActivationCause>,
     /// Indexes of the entries that are active or dropped, and so not examined again.
-    decided: BTreeSet<usize>,
-    dropped: Vec<DroppedLore>,
+    decided_indexes: BTreeSet<usize>,
+    dropped_entries: Vec<DroppedLore>,
     warnings: Vec<String>,
     /// Tokens of the active entries.
     tokens: usize,
@@ -218,12 +218,13 @@ impl<'a> ActivationRun<'a> {
         let keys = book.iter().map(|entry| {
             let mut compile_enabled =
                 |list: &[String]| if entry.enabled { compile(entry, list) } else { Vec::new() };
-            let [keys, secondary, additional, exclude] =
+            let [keys, secondary_keys, additional_keys, excluding_keys] =
                 [&entry.keys, &entry.secondary_keys, &entry.additional_keys, &entry.exclude_keys]
                     .map(|list| compile_enabled(list));
-            let all_keys = || keys.iter().chain(&secondary).chain(&additional).chain(&exclude);
+            let all_keys =
+                || keys.iter().chain(&secondary_keys).chain(&additional_keys).chain(&excluding_keys);
             let has_pattern = all_keys().any(KeySearch::is_pattern);
-            EntryKeys { keys, secondary, additional, exclude, has_pattern }
+            EntryKeys { keys, secondary_keys, additional_keys, excluding_keys, has_pattern }
         });
         let keys: Vec<EntryKeys> = keys.collect();
         let max_depth =
@@ -248,15 +249,15 @@ impl<'a> ActivationRun<'a> {
             sources: sources.into(),
             extra_texts: scan.extra_texts.iter().map(|text| SearchText::new(*text)).collect(),
             activated_texts: Vec::new(),
-            joined: JoinedText::default(),
+            joined_text: JoinedText::default(),
             reply_count: scan.lines.iter().filter(|line| line.role == "assistant").count(),
             extra_depth: 0,
             recursion_level: 0,
             timed_effects: scan.timed_effects.clone(),
-            active: Vec::new(),
+            active_indexes: Vec::new(),
             causes: BTreeMap::new(),
-            decided: BTreeSet::new(),
-            dropped: Vec::new(),
+            decided_indexes: BTreeSet::new(),
+            dropped_entries: Vec::new(),
             warnings,
             tokens: 0,
             is_token_budget_spent: false,
@@ -321,14 +322,16 @@ impl<'a> ActivationRun<'a> {
         // Searches one message beyond the bound, as SillyTavern does.
         let is_within = |max_depth: u32| max_depth == 0 || depth <= max_depth as usize;
         let has_more = depth < self.scan.lines.len() && is_within(settings.min_activations_depth);
-        self.active.len() < settings.min_activations as usize && !self.is_token_budget_spent && has_more
+        self.active_indexes.len() < settings.min_activations as usize
+            && !self.is_token_budget_spent
+            && has_more
     }
 
     /// Runs one pass and returns the indexes of the entries that it activated.
     fn run_pass(&mut self, pass: PassKind) -> Vec<usize> {
         let mut matches = Vec::new();
         for index in 0..self.book.len() {
-            if !self.decided.contains(&index)
+            if !self.decided_indexes.contains(&index)
                 && let Some(score) = self.match_entry(index, pass)
             {
                 matches.push((index, score));
@@ -344,14 +347,14 @@ impl<'a> ActivationRun<'a> {
         let losers = GroupChooser {
             book: self.book,
             timed_effects: &self.timed_effects,
-            active: &self.active,
+            active_indexes: &self.active_indexes,
             scores_groups: self.settings.group_scoring,
             chance: &|name| seeded_chance(seed, "group", name),
         }
         .find_losers(&matches);
         let mut activated = Vec::new();
         for (index, _) in matches {
-            self.decided.insert(index);
+            self.decided_indexes.insert(index);
             let entry = &self.book[index];
             let tokens = (self.scan.count_tokens)(&entry.content);
             let passes_chance = || {
@@ -362,18 +365,18 @@ impl<'a> ActivationRun<'a> {
             let exceeds_budget =
                 |budget| self.is_token_budget_spent || self.tokens.saturating_add(tokens) > budget;
             if losers.contains(&index) {
-                self.dropped.push(DroppedLore { entry: index, why: DropReason::Group });
+                self.dropped_entries.push(DroppedLore { entry: index, why: DropReason::Group });
             } else if !passes_chance() {
-                self.dropped.push(DroppedLore { entry: index, why: DropReason::Probability });
+                self.dropped_entries.push(DroppedLore { entry: index, why: DropReason::Probability });
             } else if !entry.ignore_budget && self.settings.budget.is_some_and(exceeds_budget) {
                 self.is_token_budget_spent = true;
-                self.dropped.push(DroppedLore { entry: index, why: DropReason::Budget });
+                self.dropped_entries.push(DroppedLore { entry: index, why: DropReason::Budget });
             } else {
                 self.tokens = self.tokens.saturating_add(tokens);
                 activated.push(index);
             }
         }
-        self.active.extend(&activated);
+        self.active_indexes.extend(&activated);
         activated
     }
 
@@ -416,9 +419,9 @@ impl<'a> ActivationRun<'a> {
         let sources = if depth == 0 { &[] } else { &entry.sources[..] };
         let (keys, budget) = (&mut self.keys[index], &mut self.scan_budget);
         if keys.has_pattern {
-            self.joined.join(&lists, sources, budget);
+            self.joined_text.join(&lists, sources, budget);
         }
-        let texts = EntryTexts { lists, sources, joined: &self.joined };
+        let texts = EntryTexts { lists, sources, joined_text: &self.joined_text };
         if needs_key {
             let key_index = keys.find_match(entry, &texts, budget)?;
             let key = entry
@@ -461,13 +464,13 @@ impl EntryKeys {
             keys.iter_mut().all(|key| key.search(texts, budget))
         }
         let first_key = self.keys.iter_mut().position(|key| key.search(texts, budget))?;
-        if any(&mut self.exclude, texts, budget) {
+        if any(&mut self.excluding_keys, texts, budget) {
             return None;
         }
-        if !self.additional.is_empty() && !any(&mut self.additional, texts, budget) {
+        if !self.additional_keys.is_empty() && !any(&mut self.additional_keys, texts, budget) {
             return None;
         }
-        let secondary = &mut self.secondary;
+        let secondary = &mut self.secondary_keys;
         let is_match = !entry.selective
             || secondary.is_empty()
             || match entry.logic {
@@ -492,7 +495,7 @@ impl EntryKeys {
         let mut count = |keys: &mut [KeySearch]| {
             keys.iter_mut().filter_map(|key| key.search(texts, budget).then_some(())).count()
         };
-        KeyScore { keys: count(&mut self.keys), secondary: count(&mut self.secondary) }
+        KeyScore { key_count: count(&mut self.keys), secondary_key_count: count(&mut self.secondary_keys) }
     }
 }
 

@@ -9,9 +9,9 @@ use super::timed_effects::TimedEffects;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KeyScore {
     /// Number of matching primary keys.
-    pub(super) keys: usize,
+    pub(super) key_count: usize,
     /// Number of matching secondary keys.
-    pub(super) secondary: usize,
+    pub(super) secondary_key_count: usize,
 }
 
 impl KeyScore {
@@ -22,10 +22,10 @@ impl KeyScore {
         }
         let counts_secondary = match entry.logic {
             SecondaryLogic::AndAny => true,
-            SecondaryLogic::AndAll => self.secondary == entry.secondary_keys.len(),
+            SecondaryLogic::AndAll => self.secondary_key_count == entry.secondary_keys.len(),
             SecondaryLogic::NotAll | SecondaryLogic::NotAny => false,
         };
-        self.keys + if counts_secondary { self.secondary } else { 0 }
+        self.key_count + if counts_secondary { self.secondary_key_count } else { 0 }
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) struct GroupChooser<'a> {
     pub(super) book: &'a [LoreEntry],
     pub(super) timed_effects: &'a TimedEffects,
     /// Indexes of the entries that earlier passes activated.
-    pub(super) active: &'a [usize],
+    pub(super) active_indexes: &'a [usize],
     /// Value of `group_scoring` for entries that do not set it.
     pub(super) scores_groups: bool,
     /// Returns a random number in 0..1 for the name of a group.
@@ -46,7 +46,7 @@ impl GroupChooser<'_> {
     pub(super) fn find_losers(&self, matches: &[(usize, KeyScore)]) -> BTreeSet<usize> {
         let mut losers = BTreeSet::new();
         let active_groups: BTreeSet<&str> =
-            self.active.iter().flat_map(|&index| group_names(&self.book[index])).collect();
+            self.active_indexes.iter().flat_map(|&index| group_names(&self.book[index])).collect();
         let mut groups: BTreeMap<&str, Vec<(usize, KeyScore)>> = BTreeMap::new();
         for &(index, score) in matches {
             for name in group_names(&self.book[index]) {

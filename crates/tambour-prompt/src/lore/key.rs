@@ -88,7 +88,7 @@ pub(super) struct EntryTexts<'t, 'a> {
     /// Texts of user and character that the entry asks for.
     pub(super) sources: &'t [CharacterText],
     /// All texts joined, for regular expressions.
-    pub(super) joined: &'t JoinedText,
+    pub(super) joined_text: &'t JoinedText,
 }
 
 impl EntryTexts<'_, '_> {
@@ -178,17 +178,17 @@ impl KeySearch {
             CompiledKey::Always => return true,
             CompiledKey::Never => return false,
             CompiledKey::Pattern(..) => {
-                if self.searched_joined.is_some() && self.searched_joined == texts.joined.identity {
+                if self.searched_joined.is_some() && self.searched_joined == texts.joined_text.identity {
                     return self.is_found;
                 }
-                let cost = self.key.cost(&texts.joined.text);
+                let cost = self.key.cost(&texts.joined_text.text);
                 let is_first_search = self.searched_joined.is_none();
                 if is_first_search || cost <= budget.repeats_left {
                     budget.repeats_left -= if is_first_search { 0 } else { cost };
-                    self.searched_joined.clone_from(&texts.joined.identity);
+                    self.searched_joined.clone_from(&texts.joined_text.identity);
                     self.searched_counts = texts.lists.map(<[SearchText<'_>]>::len);
                     self.is_found = budget.spend(cost)
-                        && self.key.occurs_in(&texts.joined.text, &mut budget.has_truncated_text);
+                        && self.key.occurs_in(&texts.joined_text.text, &mut budget.has_truncated_text);
                     return self.is_found;
                 }
                 // Searching everything again costs too much, so only the new texts are searched below.

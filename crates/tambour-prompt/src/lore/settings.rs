@@ -37,8 +37,8 @@ pub struct ScanSettings {
     pub whole_words: bool,
     /// Makes the number of matching keys decide first in a group, unless the entry says otherwise.
     pub group_scoring: bool,
-    /// Minimum number of active entries: older messages are searched until that many are active. 0 disables
-    /// it.
+    /// Minimum number of active entries: older messages are searched until that many are active. 0 means no
+    /// minimum.
     pub min_activations: u32,
     /// Number of newest messages after which the search for `min_activations` stops, one message late as in
     /// SillyTavern; 0 means all messages.

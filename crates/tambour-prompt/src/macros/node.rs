@@ -128,7 +128,7 @@ pub(super) fn shorten<'s>(text: &mut Cow<'s, str>, part: impl Fn(&str) -> &str) 
     }
 }
 
-/// Returns offset and length of a part of a text, which must be a slice of it.
+/// Returns offset and length of `part`, which must be a slice of `full_text`.
 fn range_within(full_text: &str, part: &str) -> (usize, usize) {
     let start = (part.as_ptr() as usize).saturating_sub(full_text.as_ptr() as usize);
     if part.is_empty() { (0, 0) } else { (start, part.len()) }

@@ -9,7 +9,7 @@ pub(super) struct MacroRule {
     pub(super) row: &'static str,
     /// Minimum number of arguments. The body of a scoped form, `{{name}}…{{/name}}`, counts as one.
     pub(super) min_args: usize,
-    /// Maximum number of arguments, counted likewise.
+    /// Maximum number of arguments, counted in the same way.
     pub(super) max_args: usize,
     /// True if the macro may enclose text that becomes its last argument.
     pub(super) is_scopable: bool,

@@ -26,7 +26,7 @@ pub(super) fn write(
         source,
         ignores_jinja: parsed_text.ignores_jinja,
         out: String::with_capacity(source.len() + source.len() / 2),
-        pending: Vec::new(),
+        pending_pieces: Vec::new(),
         jinja_names: parsed_text.jinja_names,
         changed_names,
         set_names: HashSet::new(),
@@ -103,7 +103,7 @@ struct JinjaWriter<'s> {
     out: String,
     /// Text that is not written yet. The flag is true for a piece that must be hidden from the template
     /// engine.
-    pending: Vec<(String, bool)>,
+    pending_pieces: Vec<(String, bool)>,
     /// Names in Jinja statements of the text that set variables.
     jinja_names: HashSet<&'s str>,
     /// Names of variables that calls change.
@@ -121,9 +121,9 @@ struct JinjaWriter<'s> {
 impl<'s> JinjaWriter<'s> {
     /// Adds text to print. If `is_protected` is set, the template engine must not interpret it.
     fn push_text(&mut self, text: &str, is_protected: bool) {
-        match self.pending.last_mut() {
+        match self.pending_pieces.last_mut() {
             Some((last, is_last_protected)) if *is_last_protected == is_protected => last.push_str(text),
-            _ => self.pending.push((text.to_owned(), is_protected)),
+            _ => self.pending_pieces.push((text.to_owned(), is_protected)),
         }
     }
 
@@ -150,7 +150,7 @@ impl<'s> JinjaWriter<'s> {
     fn flush(&mut self, tag_follows: bool) {
         let mut text = String::new();
         let mut protected_ranges: Vec<(usize, usize)> = Vec::new();
-        for (piece, is_protected) in std::mem::take(&mut self.pending) {
+        for (piece, is_protected) in std::mem::take(&mut self.pending_pieces) {
             if is_protected {
                 protected_ranges.push((text.len(), text.len() + piece.len()));
             }

@@ -111,7 +111,7 @@ impl ScriptEditor {
 /// Makes several changes: `value` sets a field, `None` removes it. Either all changes are made or none.
 ///
 /// # Errors
-/// Those of [`ScriptEditor::new`], [`ScriptEditor::set`] and [`ScriptEditor::remove`].
+/// Fails as [`ScriptEditor::new`], [`ScriptEditor::set`] and [`ScriptEditor::remove`] do.
 pub fn edit_script(text: &str, changes: &[(&str, Option<Value>)], limits: &Limits) -> Result<String> {
     let mut editor = ScriptEditor::new(text, limits)?;
     changes.iter().try_for_each(|(path, value)| editor.change_field(path, value.as_ref()))?;

@@ -12,7 +12,7 @@ use super::super::name::{self, META_TAGS, TOP_LEVEL_TAGS};
 pub struct BoundaryTags(HashSet<String>);
 
 impl BoundaryTags {
-    /// Creates the set from the predefined tags of all prompts and from `tags`, those of this prompt's
+    /// Creates the set from the predefined tags of all prompts and from `tags`, the tags of this prompt's
     /// blocks.
     #[must_use]
     pub fn new<'a>(tags: impl IntoIterator<Item = &'a str>) -> BoundaryTags {

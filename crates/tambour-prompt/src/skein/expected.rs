@@ -85,8 +85,8 @@ pub(super) fn complete_adjustments(adjustments: &Value) -> Value {
     completed
 }
 
-/// Merges `adjustments` into `base`: tags of the adjustments replace those of the base, and so do their
-/// dependencies.
+/// Merges `adjustments` into `base`: a tag of the adjustments replaces the same tag of the base, and so does
+/// the dependency of a tag.
 fn merge_structures(base: &Value, adjustments: &Value) -> Value {
     let items =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();

@@ -219,7 +219,7 @@ pub(super) enum LoreTarget {
     Slot(&'static str),
     /// Variable that a template prints.
     Variable(&'static str),
-    /// Its own block, by index.
+    /// Block of the entry itself, by index.
     Block(usize),
 }
 

@@ -105,7 +105,7 @@ struct MarkdownSection {
     /// Highest number tried so far for each key, such as the 2 of `key 2`.
     key_counts: HashMap<String, usize>,
     /// Lines of prose that are not in `map` yet.
-    pending: Vec<String>,
+    pending_lines: Vec<String>,
 }
 
 impl MarkdownSection {
@@ -115,24 +115,24 @@ impl MarkdownSection {
             title: title.to_owned(),
             map: Map::new(),
             key_counts: HashMap::new(),
-            pending: Vec::new(),
+            pending_lines: Vec::new(),
         }
     }
 
     /// Adds a line of prose; drops empty lines before the first one.
     fn push_line(&mut self, line: &str) {
-        if !(line.is_empty() && self.pending.is_empty()) {
-            self.pending.push(line.to_owned());
+        if !(line.is_empty() && self.pending_lines.is_empty()) {
+            self.pending_lines.push(line.to_owned());
         }
     }
 
     /// Moves the pending prose to `map`, under `text`.
     fn flush_prose(&mut self) {
-        while self.pending.last().is_some_and(String::is_empty) {
-            self.pending.pop();
+        while self.pending_lines.last().is_some_and(String::is_empty) {
+            self.pending_lines.pop();
         }
-        if !self.pending.is_empty() {
-            let text = std::mem::take(&mut self.pending).join("\n");
+        if !self.pending_lines.is_empty() {
+            let text = std::mem::take(&mut self.pending_lines).join("\n");
             self.insert("text", text.into());
         }
     }
