@@ -50,7 +50,7 @@ impl FigureTable {
             }
             FigureTarget::None => (String::new(), None),
         };
-        let verdict = match is_met {
+        let result_text = match is_met {
             Some(true) => "  met",
             Some(false) => "  MISSED",
             None => "",
@@ -60,7 +60,7 @@ impl FigureTable {
             |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
         let name = format!("{label}, {unit}");
         println!(
-            "{name:<54} {:>9} {:>9} {:>6}  {target_text}{verdict}",
+            "{name:<54} {:>9} {:>9} {:>6}  {target_text}{result_text}",
             format_number(bare),
             format_number(Some(tambour)),
             format_number(ratio)

@@ -110,7 +110,7 @@ fn run_render(args: &RenderArgs) -> Result<CommandOutcome> {
         print_line(&format!("{template}{place}: warning: {}: {}", warning.code, warning.message));
     }
     for effect in &outcome.effects {
-        print_line(&format!("{name}: requests {}", serde_json::to_string(effect)?));
+        print_line(&format!("{name}: requests the effect {}", serde_json::to_string(effect)?));
     }
     print_text(&rendered_text)?;
     Ok(CommandOutcome::Success)

@@ -1,4 +1,5 @@
-//! Decorators: lines `@@name value` at the beginning of an entry's content that are settings, not text.
+//! Decorators: lines `@@name value` at the beginning of a lorebook entry's content, which are settings and
+//! not text.
 
 use std::collections::HashSet;
 

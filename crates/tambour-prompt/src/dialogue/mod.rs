@@ -1,4 +1,4 @@
-//! A dialogue: one run of a session of a script, as a state machine without I/O (S-060 to S-067).
+//! A dialogue: one execution of a session of a script, as a state machine without I/O (S-060 to S-067).
 //!
 //! [`Dialogue`] is plain data: it can be saved and restored with serde at any point. [`Dialogue::next`]
 //! returns a request; the caller carries it out and passes the result back:

@@ -48,7 +48,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__passed", charge_passed_value);
     env.add_filter("__changed", |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
         let args = args.into_values();
-        // `loop.changed()` compares its arguments with those of the previous round.
+        // `loop.changed()` compares its arguments with those of the previous iteration.
         args.iter().skip(1).try_for_each(|arg| weigh(state, arg).map(drop))?;
         call_method(state, "changed", &args)
     });
@@ -182,8 +182,8 @@ fn multiply(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error>
     charge_slots(state, length)?;
     let mut items = Vec::with_capacity(length);
     // Repeating an empty list costs no memory, but `count` may be huge.
-    let rounds = if length == 0 { 0 } else { count };
-    for _ in 0..rounds {
+    let repetitions = if length == 0 { 0 } else { count };
+    for _ in 0..repetitions {
         items.extend(sequence.try_iter()?);
     }
     Ok(make_list(items, sequence.is_tuple()))

@@ -1,4 +1,5 @@
-//! Activation of entries: passes over the chat, and over the text of entries that earlier passes activated.
+//! Activation of lorebook entries: passes over the chat, and over the text of entries that earlier passes
+//! activated.
 
 use std::collections::{BTreeMap, BTreeSet};
 

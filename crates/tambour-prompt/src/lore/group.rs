@@ -1,4 +1,4 @@
-//! Groups of entries: of each group, only one entry is active.
+//! Groups of lorebook entries: of each group, only one entry is active.
 
 use std::collections::{BTreeMap, BTreeSet};
 

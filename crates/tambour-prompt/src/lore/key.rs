@@ -1,4 +1,5 @@
-//! Matching of keys against text. A regular expression runs in linear time or is refused.
+//! Matching of the keys of lorebook entries against text. A regular expression runs in linear time or is
+//! refused.
 
 use std::borrow::Cow;
 

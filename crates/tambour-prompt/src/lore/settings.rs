@@ -1,5 +1,5 @@
-//! Input of a scan for active entries: chat, settings, timed effects, and functions that count tokens and
-//! limit the searched bytes.
+//! Input of a scan for active lorebook entries: chat, settings, timed effects, and functions that count
+//! tokens and limit the searched bytes.
 
 use serde::{Deserialize, Serialize};
 

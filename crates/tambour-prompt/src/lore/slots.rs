@@ -1,4 +1,4 @@
-//! Places of a prompt where active entries go.
+//! Places of a prompt where active lorebook entries go.
 
 use std::collections::BTreeMap;
 

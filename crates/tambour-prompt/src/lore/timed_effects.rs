@@ -1,4 +1,5 @@
-//! Timed effects of entries across turns: sticky and cooldown. Time is counted in messages of the chat.
+//! Timed effects of lorebook entries across turns: sticky and cooldown. Time is counted in messages of the
+//! chat.
 
 use std::collections::{BTreeMap, HashMap};
 
