@@ -188,7 +188,7 @@ impl PromptScope {
             }
             return Some(value.clone());
         }
-        self.local(name).or_else(|| self.read_value(name).filter(|_| !self.is_hidden(name)))
+        self.local_variable(name).or_else(|| self.read_value(name).filter(|_| !self.is_hidden(name)))
     }
 
     /// Looks up a key of the context, then of the state.
@@ -220,7 +220,7 @@ impl PromptScope {
     }
 
     /// Looks up a variable of the temporary scope.
-    pub(super) fn local(&self, name: &str) -> Option<Value> {
+    pub(super) fn local_variable(&self, name: &str) -> Option<Value> {
         self.lock().local_variables.get(name).map(|(_, value)| value.clone())
     }
 
@@ -264,7 +264,7 @@ impl PromptScope {
     }
 
     /// Returns a global variable as a minijinja value.
-    pub(super) fn global(&self, name: &str) -> Option<Value> {
+    pub(super) fn global_variable(&self, name: &str) -> Option<Value> {
         let mut state = self.lock();
         if let Some(value) = state.read_globals.get(name) {
             return Some(value.clone());

@@ -27,7 +27,7 @@ pub(super) fn empty_value() -> Value {
 /// Returns a variable from the temporary scope, else from the state, where the name may also be a path.
 /// `None` if it is missing or null.
 pub(super) fn read_variable(call: &FunctionCall<'_, '_, '_>, name: &str) -> Result<Option<Json>, Error> {
-    let local = match call.scope.local(name) {
+    let local = match call.scope.local_variable(name) {
         Some(value) => Some(budget::to_json_charged(call.state, &value)?),
         None => None,
     };
@@ -319,7 +319,7 @@ pub(super) fn call_condition(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult
 /// Like [`call_condition`], for a bare word: tests the variable of this name, else the word itself (M-015).
 pub(super) fn call_test(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     let word = call.text_argument(0)?;
-    let value = call.scope.local(&word);
+    let value = call.scope.local_variable(&word);
     let value = value.or_else(|| call.scope.read_state(&word).filter(|_| !call.scope.is_hidden(&word)));
     Ok(Value::from(match value {
         Some(value) => is_truthy(&budget::print_charged(call.state, &value)?),

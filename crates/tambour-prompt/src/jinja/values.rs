@@ -372,7 +372,7 @@ impl fmt::Debug for GlobalStateObject {
 impl Object for GlobalStateObject {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let key = text::to_text(key).ok()?;
-        Some(self.0.upgrade()?.global(&key).unwrap_or_else(missing_value))
+        Some(self.0.upgrade()?.global_variable(&key).unwrap_or_else(missing_value))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {

@@ -292,16 +292,19 @@ pub(super) fn compile_keys(
         };
         match compile_pattern(pattern, flags, budget) {
             Ok(pattern) => pattern,
-            Err(CompileError::Invalid(why)) if !entry.regex => {
-                warn(key, &format!("is not a valid regular expression and is searched as plain text: {why}"));
+            Err(CompileError::Invalid(reason)) if !entry.regex => {
+                warn(
+                    key,
+                    &format!("is not a valid regular expression and is searched as plain text: {reason}"),
+                );
                 text()
             }
-            Err(CompileError::Invalid(why)) => {
-                warn(key, &format!("is left out: it is not a valid regular expression: {why}"));
+            Err(CompileError::Invalid(reason)) => {
+                warn(key, &format!("is left out: it is not a valid regular expression: {reason}"));
                 CompiledKey::Never
             }
-            Err(CompileError::Other(why)) => {
-                warn(key, &format!("is left out: {why}"));
+            Err(CompileError::Other(reason)) => {
+                warn(key, &format!("is left out: {reason}"));
                 CompiledKey::Never
             }
         }
@@ -356,7 +359,7 @@ fn compile_pattern(
         |reason: &str| CompileError::Other(format!("it cannot be matched in linear time ({reason})"));
     let pattern = match translate_pattern(pattern, flags) {
         Ok(pattern) => pattern,
-        Err(PatternError::Invalid(why)) => return Err(CompileError::Invalid(why)),
+        Err(PatternError::Invalid(reason)) => return Err(CompileError::Invalid(reason)),
         Err(PatternError::Unsupported(reason)) => return Err(unsupported(reason)),
     };
     for &size in COMPILED_SIZES {
