@@ -38,7 +38,7 @@ const SCRIPT: &str = "sessions:\n  - session: s\n    phases:\n      - phase: p\n
 /// Connection that sends one request after another.
 struct RoundCaller {
     socket: TcpStream,
-    /// Received bytes that are not read yet.
+    /// Received bytes that follow the answers read so far.
     received: Vec<u8>,
 }
 

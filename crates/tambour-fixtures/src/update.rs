@@ -137,7 +137,8 @@ fn set_key(fields: &mut Map<String, Value>, key: &str, value: Option<Value>, pre
     fields.shift_insert(position.map_or(fields.len(), |position| position + 1), key.to_owned(), value);
 }
 
-/// Path that the reply of a line moves to; `None` if the reply is short, or the id of the line no file name.
+/// Path that the reply of a line moves to; `None` if the reply is short, or if the line has no id that can be
+/// a file name.
 fn reply_path(fixture: &Fixture) -> Option<PathBuf> {
     let (max_bytes, max_line_breaks) = SHORT_REPLY;
     let input = &fixture.input;

@@ -240,7 +240,7 @@ impl ScriptCheck<'_> {
         }
     }
 
-    /// Reports names in braces with inner white space, which would be variables without it.
+    /// Reports variables with white space next to their braces, as in `{ name }`, which are read as text.
     fn check_braces(
         &mut self,
         (path, spot): (&str, SourceSpot),

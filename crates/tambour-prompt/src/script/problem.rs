@@ -46,8 +46,7 @@ pub(super) fn yaml_problem(text: &str, error: &YamlError, language: Language) ->
     let place = error.location().map_or(Place::START, |location| location_place(text, &location));
     let line = text.lines().nth(place.line as usize - 1).unwrap_or_default();
     if let YamlError::Budget { .. } = error {
-        // Parts of `alias` and `anchor` without their first letters, which the parser writes in either letter
-        // case.
+        // `alias` and `anchor` without their first letters, because the parser may capitalize them.
         let has_anchors = error_text.contains("lias") || error_text.contains("nchor");
         let (rule, message) = match has_anchors {
             true => (rules::YAML_INVALID, anchors_message(language)),
