@@ -10,7 +10,7 @@ use super::super::macros::may_contain_macros;
 use super::fields::{CardFields, describe_type};
 use super::model::read_role;
 
-/// Parts of a prompt in order.
+/// Parts of a prompt in order, with token limits and texts around the parts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PromptPreset {

@@ -1,5 +1,5 @@
 //! Conditions of actions: an expression over variables, never code. Values of different types are not
-//! comparable, except a number with a text that is a number.
+//! comparable, except a number with a text that is a number, and any value with null by `==` and `!=`.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ const FUNCTIONS: [&str; 3] = ["dict", "namespace", "range"];
 /// Evaluates a condition.
 ///
 /// # Errors
-/// The reason why it cannot be evaluated: it is not an expression, a variable is undefined, or it compares
-/// values that are not comparable.
+/// The reason why the condition cannot be evaluated: it is not an expression, exceeds a limit, uses an
+/// undefined variable or value, or compares values that are not comparable.
 pub(super) fn evaluate(
     condition: &str,
     variables: &Map<String, Value>,
@@ -41,7 +41,7 @@ pub(super) fn evaluate(
 /// Returns the variables that a condition uses.
 ///
 /// # Errors
-/// The condition is not an expression.
+/// The condition is not an expression, or exceeds a limit.
 pub(super) fn used_variables(condition: &str, language: Language) -> Result<BTreeSet<String>, String> {
     // The evaluation enforces limits while it parses, but listing the variables does not. So the condition is
     // evaluated first, without variables, only to find out whether it exceeds a limit.
@@ -124,9 +124,9 @@ fn describe_error(condition: &str, error: &Error, language: Language) -> String 
     [vec![message], remedies].concat().join(&separator)
 }
 
-/// Operators of other programming languages and full-width signs, with their replacements. A sign comes
-/// before any shorter sign that it begins with. The valid operators `==` and `!=` are listed so that they are
-/// not taken for `=` and `!`.
+/// Operators of mathematics and of other programming languages, full-width signs and typographic quotation
+/// marks, with their replacements. A sign comes before any shorter sign that it begins with. The valid
+/// operators `==` and `!=` are listed so that they are not taken for `=` and `!`.
 const SIGNS: [(&str, &str); 24] = [
     ("===", "=="),
     ("!==", "!="),
@@ -154,7 +154,7 @@ const SIGNS: [(&str, &str); 24] = [
     ("&", "and"),
 ];
 
-/// Operators and literals as words of other programming languages and of Chinese, with their replacements.
+/// Words for operators and literals in other programming languages and in Chinese, with their replacements.
 const WORDS: [(&str, &str); 15] = [
     ("AND", "and"),
     ("OR", "or"),

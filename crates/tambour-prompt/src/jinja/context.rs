@@ -16,13 +16,13 @@ const MAX_CONTEXT_DEPTH: usize = 128;
 #[derive(Clone, Debug, Default)]
 pub struct PromptContext {
     /// All values from the caller. Roles of messages have their standard names, contents of messages are
-    /// texts, and the internal marks of [`marks`] are replaced.
+    /// texts or `null`, and the internal marks of [`marks`] are replaced.
     pub(super) values: Map<String, Value>,
     /// The value of `now`.
     pub(super) now: Option<Zoned>,
     /// Locale that the language tag under the key `locale` selects.
     pub(super) locale: Locale,
-    /// The value of `seed`, as text.
+    /// The value of `seed`, printed as JSON.
     pub(super) seed: Option<String>,
     /// The value of `state`, without the descriptions in pairs of a value and its description.
     pub(super) state: Value,
@@ -30,8 +30,8 @@ pub struct PromptContext {
     pub(super) state_descriptions: Value,
 }
 
-/// Takes the content of a message and returns it as a text, or as `null` if it has none. Text parts are
-/// joined by blank lines. Returns `None` if a part is not text.
+/// Takes the content of a message and returns it as a text, or as `null` if it is `null`. Text parts are
+/// joined by blank lines. Returns `None` if the content has another type or a part is not text.
 fn content_text(content: &mut Value) -> Option<Value> {
     let text = |part: &Value| match part {
         Value::String(text) => Some(text.clone()),
@@ -71,7 +71,7 @@ impl PromptContext {
     /// Creates a context from these values.
     ///
     /// # Errors
-    /// Same as [`PromptContext::from_json`].
+    /// Fails when a reserved key has the wrong form; the message names the key.
     pub fn new(mut values: Map<String, Value>) -> Result<PromptContext> {
         values.values_mut().for_each(replace_marks_in);
         role::normalize_roles(&mut values)?;
@@ -145,11 +145,11 @@ impl PromptContext {
         Ok(PromptContext { values, now, locale, seed, state, state_descriptions })
     }
 
-    /// Returns a context with `values` added under keys it does not have, such as the metadata of a Skein
-    /// (F-028).
+    /// Returns a context that also has those of `values` whose keys this context lacks, such as the metadata
+    /// of a Skein (F-028).
     ///
     /// # Errors
-    /// Same as [`PromptContext::from_json`].
+    /// Same as [`PromptContext::new`].
     #[doc(hidden)]
     pub fn with_defaults(&self, values: &Map<String, Value>) -> Result<PromptContext> {
         let mut all = self.values.clone();

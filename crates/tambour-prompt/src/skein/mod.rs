@@ -1,8 +1,8 @@
 //! Skeins, which are prompts made of blocks: most blocks are an XML element around YAML or prose (F-001 to
-//! F-007), others are messages or placeholders. A skein is rendered as text or as role messages.
+//! F-007), others are messages or placeholders. A Skein is rendered as text or as role messages.
 //!
-//! A skein can name protocols. Each is an agreed set of elements in the reply, with instructions and an
-//! example for the model.
+//! A Skein can name protocols. Each protocol is an agreed set of elements in the reply, with instructions and
+//! an example for the model.
 //!
 //! ```
 //! use serde_json::json;
@@ -69,7 +69,7 @@ pub struct SkeinBlock {
     pub attributes: Vec<(String, String)>,
     /// Content.
     pub body: BlockBody,
-    /// World info settings, if the block is an entry: conditions and position, without its text.
+    /// Settings, if the block is an entry of world info: conditions and position, without the text.
     pub lore: Option<LoreEntry>,
 }
 
@@ -236,7 +236,7 @@ impl SkeinBlock {
 
 impl Skein {
     /// Adds world info and variables of another prompt, such as an imported card or book. Its other blocks
-    /// are ignored, because this prompt defines the structure. Existing variables are kept.
+    /// are ignored, because this prompt defines the structure. Existing variables and scan settings are kept.
     pub fn merge_lore(&mut self, other: &Skein) {
         self.blocks.extend(other.blocks.iter().filter(|block| block.lore.is_some()).cloned());
         for (key, value) in &other.metadata {

@@ -29,7 +29,7 @@ pub(super) struct PromptPiece {
     pub(super) role: Option<String>,
     /// Rendered text.
     pub(super) text: String,
-    /// Name of the speaker, if the piece is a message of the history.
+    /// Name of the speaker, empty if unknown, if the piece is a message of the history.
     pub(super) speaker: Option<String>,
     /// Tokens of the piece; 0 until they are counted, which happens only if the prompt is too long.
     pub(super) tokens: usize,

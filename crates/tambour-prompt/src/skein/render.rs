@@ -149,8 +149,8 @@ impl Skein {
     /// supplies missing ones.
     ///
     /// # Errors
-    /// The context has another form, or a template does not compile or exceeds a limit; the error names
-    /// block, line and column.
+    /// The context is not an object, or a reserved key has the wrong form; a template does not compile or
+    /// exceeds a limit (the error names block, line and column); or a protocol is unknown to a strict engine.
     pub fn render(&self, context: &Value, options: &RenderOptions<'_>) -> Result<RenderedPrompt> {
         let Value::Object(context_map) = context else {
             return Err(Error::invalid("a context must be a JSON object"));
@@ -267,7 +267,7 @@ impl Skein {
         })
     }
 
-    /// Renders the texts of user and character that entries search, as they appear in the prompt.
+    /// Renders the texts of user and character that world info entries search, as they appear in the prompt.
     fn render_sources(
         &self,
         values: &Map<String, Value>,

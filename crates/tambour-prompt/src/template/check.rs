@@ -59,11 +59,11 @@ pub struct VariableReport {
 }
 
 impl VariableSource {
-    /// Reads a file: YAML with `sessions` is a script, YAML with `blocks` a Skein, and any other file a
-    /// template.
+    /// Reads a file: YAML with `sessions` or `session` is a script, YAML with `blocks` a Skein, and a file
+    /// that is not YAML by its name a template.
     ///
     /// # Errors
-    /// The YAML is invalid, or the file is neither a script nor a Skein.
+    /// The YAML is invalid, or is neither a script nor a Skein.
     pub fn read(name: &str, text: &str) -> Result<VariableSource> {
         let (name, text) = (name.to_owned(), text.to_owned());
         let lower = name.to_ascii_lowercase();

@@ -76,7 +76,7 @@ impl TemplateFiles {
         text.ok_or_else(|| Error::unknown("template", id, self.ids()).with_code(TEMPLATE_NOT_FOUND))
     }
 
-    /// All ids, sorted and without duplicates.
+    /// Returns all ids, sorted and without duplicates.
     #[must_use]
     pub fn ids(&self) -> Vec<&str> {
         let shipped_ids = SHIPPED_TEMPLATES.iter().map(|shipped| shipped.id);

@@ -177,7 +177,7 @@ impl LayeredTemplate {
     }
 
     /// Inserts the values of both layers, those of the script first (S-023). Variables without a value stay
-    /// as markers, with a warning.
+    /// as markers, and null inserts nothing; both give a warning.
     #[must_use]
     pub fn render(&self, script: &Map, system: &Map) -> FilledTemplate {
         self.script_pass(script).system_pass(system)

@@ -13,8 +13,8 @@ pub(super) enum TemplatePiece {
     Variable { layer: Layer, name: Range<usize>, start: usize, end: usize },
 }
 
-/// Splits `source` into pieces, in order. Linear: names contain no braces, and a line is searched for `}}`
-/// once.
+/// Splits `source` into pieces, in order. Linear: the search for the end of a marker or of Jinja braces stops
+/// at the next brace.
 pub(super) fn split_template(source: &str) -> Vec<TemplatePiece> {
     let mut pieces = Vec::new();
     // Start of the text that is in no piece yet.

@@ -19,7 +19,7 @@ pub(crate) struct Metrics {
     pub messages: Counter,
     /// Messages that ended with `error`.
     pub failed_messages: Counter,
-    /// Requests refused for lack of a key.
+    /// Requests refused for lack of a valid key.
     pub unauthorized: Counter,
     /// Requests refused because too many messages were running or too many streams open.
     pub limited_requests: Counter,
@@ -53,7 +53,7 @@ pub(crate) struct Metrics {
     commits: Family<CommitLabels, Histogram, fn() -> Histogram>,
     /// Panics of long-lived tasks, which are then restarted.
     panics: Family<TaskLabels, Counter>,
-    // The gauges are set when the metrics are rendered.
+    // The gauges are set just before the metrics are rendered.
     running_messages: Gauge,
     open_streams: Gauge,
     /// Gauge of `tool_waits`.
@@ -77,7 +77,7 @@ struct TaskLabels {
     task: &'static str,
 }
 
-/// Bucket bounds of writes to disk, in seconds.
+/// Bucket bounds of the time from a write to its commit, in seconds.
 const COMMIT_BOUNDS: [f64; 11] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
 
 impl Metrics {

@@ -48,8 +48,8 @@ impl Tokenizer {
         }
     }
 
-    /// Counts the tokens of a text. An encoding counts exactly. A text of more than 64 KiB is counted in parts
-    /// that end at white space; only the end of a part without white space may split a token.
+    /// Counts the tokens of a text. An encoding counts exactly, except that a text of more than 64 KiB is
+    /// counted in parts: a part ends at white space, or, if it has none, perhaps within a token.
     #[must_use]
     pub fn count(self, text: &str) -> usize {
         match self {
@@ -75,7 +75,7 @@ fn count_encoded(encoding: &CoreBPE, mut text: &str) -> usize {
 }
 
 /// Returns the length in bytes of the first part to encode: up to the last place within `MAX_ENCODED` that no
-/// token reaches across. Without one, the part is as long as allowed.
+/// token reaches across. Without such a place, the part is as long as allowed.
 fn first_part_len(text: &str) -> usize {
     if text.len() <= MAX_ENCODED {
         return text.len();
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_text_counted_in_parts_has_as_many_tokens_as_encoded_at_once() {
-        // Between a full stop or comma and a line break there is white space, but no boundary.
+        // A line break after a full stop or comma is white space, but there is no boundary before it.
         for unit in [
             "a.\n\n",
             "好。\n",

@@ -10,7 +10,7 @@ use crate::store::PostgresOptions;
 /// Minimum length of the secret in bytes.
 const MIN_SECRET: usize = 16;
 
-/// Servers that share a database.
+/// Configuration of servers that share a database.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClusterConfig {
@@ -28,7 +28,7 @@ pub struct ClusterConfig {
     /// File with the password of the database; a line break at its end does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password_file: Option<String>,
-    /// Maximum number of connections to the database, without those that append to logs.
+    /// Maximum number of connections to the database, not counting those that append to logs.
     pub connections: u32,
     /// Number of connections that append to logs, 1 to 16.
     pub append_connections: u32,
@@ -55,7 +55,8 @@ impl Config {
     /// Returns the options of the PostgreSQL database; `None` if the database is SQLite.
     ///
     /// # Errors
-    /// A value is out of its range, or the password cannot be read.
+    /// A value is out of its range, `address` is missing but `listen` is no address that others can reach, or
+    /// the password cannot be read.
     pub fn postgres_options(&self) -> Result<Option<PostgresOptions>, ConfigError> {
         let Some(url) = self.database.as_deref().filter(|url| is_postgres(url)) else { return Ok(None) };
         let cluster = &self.cluster;
@@ -80,7 +81,7 @@ impl Config {
     /// Returns the secret that the servers show each other, if a variable has it.
     ///
     /// # Errors
-    /// The variable is not set, or the secret is too short.
+    /// The variable is not set, or the secret is too short or contains white space.
     pub(crate) fn cluster_secret(&self) -> Result<Option<String>, ConfigError> {
         let Some(variable) = &self.cluster.secret_env else { return Ok(None) };
         let secret = std::env::var(variable).unwrap_or_default();
@@ -92,10 +93,10 @@ impl Config {
         Ok(Some(secret))
     }
 
-    /// Checks the name of the database.
+    /// Checks the URL of the database.
     ///
     /// # Errors
-    /// It is neither SQLite nor PostgreSQL.
+    /// The database is neither SQLite nor PostgreSQL.
     pub(super) fn check_database(&self) -> Result<(), ConfigError> {
         if self.database.as_deref().is_some_and(is_postgres) {
             return Ok(());

@@ -199,7 +199,7 @@ impl Config {
     /// `openai=URL`), `replay=FILE` or `demo`. The upstream is named after its kind; returns this name.
     ///
     /// # Errors
-    /// The kind is unknown.
+    /// The kind is unknown, or the URL or file is missing.
     pub fn add_upstream(&mut self, argument: &str, model: Option<String>) -> Result<String, ConfigError> {
         let upstream = UpstreamConfig::from_argument(argument, model)?;
         let name = upstream.kind.clone();
@@ -212,7 +212,7 @@ impl Config {
     /// that contained `argument`.
     ///
     /// # Errors
-    /// The kind is unknown.
+    /// The kind is unknown, or the URL or file is missing.
     pub fn add_upstream_from(
         &mut self,
         source: &str,
@@ -245,7 +245,7 @@ impl Config {
     /// Creates the default upstream, for callers without a server.
     ///
     /// # Errors
-    /// There is no default upstream, or it cannot be used.
+    /// There is no default upstream, or a configured upstream cannot be used.
     pub fn open_default_upstream(&self) -> Result<Arc<Upstream>, ConfigError> {
         let mut upstreams = self.upstream_section().build_upstreams(&UpstreamMetrics::default())?;
         let name = self.default_upstream().unwrap_or_default();

@@ -16,8 +16,8 @@ impl Config {
     /// Loads the configuration from `file` (or `tambour.toml`, if it exists) and the environment.
     ///
     /// # Errors
-    /// The file cannot be read or has an unknown field; a variable has an invalid value. An unknown variable
-    /// is not an error: it is listed in `unknown_variables`.
+    /// The file cannot be read or has an unknown field, or the file or a variable has an invalid value. An
+    /// unknown variable is not an error: it is listed in `unknown_variables`.
     pub fn load(
         file: Option<&Path>,
         environment: impl Iterator<Item = (String, String)>,

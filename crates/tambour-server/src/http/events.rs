@@ -34,8 +34,8 @@ use crate::store::batch::BatchPosition;
 use crate::store::{Batch, LogState, MessageRow, RunKind, StoreError};
 use crate::upstream::new_failure;
 
-/// Approximate maximum size in bytes of the batches read from the log, and of the frames built at once. More
-/// frames are built only when the client has read these.
+/// Approximate maximum size in bytes of the batches read from the log, and of the frames built at once. Further
+/// frames are built only when the client has read the earlier ones.
 const FRAME_BYTES: usize = 16 << 10;
 
 /// Reader of the log of one message or turn, for one client.
@@ -85,7 +85,7 @@ pub(super) struct CursorQuery {
     _token: Option<String>,
 }
 
-/// `GET /api/v1/messages/{id}/events`: the events of a message, live or later, after a cursor.
+/// `GET /api/v1/messages/{id}/events`: the events of a running or ended message, after a cursor.
 pub(super) async fn follow(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -108,7 +108,7 @@ pub(super) async fn follow(
         .await
 }
 
-/// `GET /api/v1/dialogues/{id}/turns/{turn}/events`: the events of a turn, live or later, after a cursor.
+/// `GET /api/v1/dialogues/{id}/turns/{turn}/events`: the events of a running or ended turn, after a cursor.
 pub(super) async fn follow_turn(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,

@@ -18,7 +18,7 @@ use crate::store::{Cluster, StoreError};
 const HANDED_ON: HeaderName = HeaderName::from_static("x-tambour-handed-on");
 /// Longest wait for the response of the other server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum length of a request body that is handed on.
+/// Maximum length in bytes of a request body that is handed on.
 const MAX_BODY: usize = 64 << 20;
 
 /// Client for requests to other servers; `None` if it could not be created.

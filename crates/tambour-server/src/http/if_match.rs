@@ -15,7 +15,7 @@ pub(super) fn etag(version: impl std::fmt::Display) -> ETagHeader {
     AppendHeaders([(header::ETAG, value)])
 }
 
-/// Returns the version in `If-Match`, without quotes; `None` for `*` or no header, which match any.
+/// Returns the version in `If-Match`, without quotes; `None` for `*` or no header, which match any version.
 pub(super) fn base_version(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(header) = headers.get(header::IF_MATCH) else { return Ok(None) };
     if header == "*" {
@@ -27,7 +27,7 @@ pub(super) fn base_version(headers: &HeaderMap) -> Result<Option<&str>, Problem>
         .ok_or_else(malformed_tag)
 }
 
-/// Returns the version in `If-Match` as a number; `None` for `*` or no header, which match any.
+/// Returns the version in `If-Match` as a number; `None` for `*` or no header, which match any version.
 pub(super) fn base_number(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     base_version(headers)?.map(|tag| tag.parse().map_err(|_| malformed_tag())).transpose()
 }

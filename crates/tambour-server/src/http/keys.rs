@@ -370,8 +370,8 @@ pub(super) fn invalid_key() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is no longer valid")
 }
 
-/// `DELETE /api/v1/keys/{id}`: removes a key and ends its streams and runs. Everything created with it
-/// remains its owner's.
+/// `DELETE /api/v1/keys/{id}`: removes a key and ends its streams and runs. Everything created with the key
+/// still belongs to its owner.
 pub(super) async fn remove(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,

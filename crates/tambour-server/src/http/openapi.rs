@@ -233,8 +233,8 @@ fn add_other_responses(operation: &ApiOperation, responses: &mut Value) {
             responses["200"]["content"]["text/event-stream"] =
                 text("with `live=sse`, `data` events, each followed by a `control` event");
             responses["200"]["headers"] = stream_headers();
-            let waited = "a long poll has waited, or the stream is closed and nothing follows the offset";
-            responses["204"] = json!({"description": waited, "headers": stream_headers()});
+            let no_content = "a long poll has waited, or the stream is closed and nothing follows the offset";
+            responses["204"] = json!({"description": no_content, "headers": stream_headers()});
             responses["304"] = json!({"description": "`If-None-Match` names what would be sent"});
         }
         _ => {}

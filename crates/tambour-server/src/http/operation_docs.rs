@@ -208,7 +208,7 @@ pub(super) const TEMPLATE_CODES: Codes = &["template_not_found"];
 pub(super) const SCRIPT_CODES: Codes = &["invalid_script", "too_many"];
 pub(super) const RENDER_CODES: Codes = &["damaged", "invalid_skein", "prompt_not_rendered"];
 pub(super) const STATE_CODES: Codes = &["state_gone"];
-/// For commands to what runs, which another server may run.
+/// For commands to a running message or turn, which another server may run.
 pub(super) const COMMAND_CODES: Codes = &["owner_unreachable"];
 pub(super) const BUSY_CODES: Codes = &["conversation_busy"];
 pub(super) const MODEL_CODES: Codes = &["model_not_found"];

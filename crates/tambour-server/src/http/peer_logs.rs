@@ -1,8 +1,8 @@
-//! Logs of running messages for the other servers that share the database: each sends the batches of its own
-//! runs, as soon as they are stored. A reader that follows a message on another server counts as one here.
+//! Logs of running messages for the other servers that share the database: a server sends the batches of its own
+//! runs, as soon as they are stored. Another server that follows a message counts as a reader of the message.
 //!
-//! A frame is a line, `FIRST LAST BYTES`, and that many bytes of the log's format (`tambour_store::batch`). An
-//! empty line is a sign of life.
+//! A frame is a line `FIRST LAST BYTES` and a body of BYTES bytes in the format of the log
+//! (`tambour_store::batch`). An empty line is a sign of life.
 
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ use crate::store::{Batch, PeerReader};
 pub(super) const PATH: &str = "/internal/v1/runs/{id}/log";
 /// Header with the secret of the servers.
 const SECRET: HeaderName = HeaderName::from_static("x-tambour-cluster");
-/// Approximate bytes of a batch.
+/// Approximate maximum size in bytes of a batch.
 const BATCH_BYTES: usize = 16 << 10;
-/// Longest frame that is accepted. One entry, an event, can be as long as a reply.
+/// Maximum length in bytes of the body of a frame. A single entry can be as long as a reply.
 const MAX_FRAME: usize = 64 << 20;
-/// Longest line before a frame: three numbers.
+/// Maximum length in bytes of the line of a frame, which has three numbers.
 const MAX_LINE: usize = 80;
 /// Time between two signs of life.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -44,7 +44,8 @@ pub(super) struct LogQuery {
     after: u64,
 }
 
-/// `GET /internal/v1/runs/{id}/log`: the batches of a message that runs here, while they come.
+/// `GET /internal/v1/runs/{id}/log`: the batches of a message or turn that runs on this server, as they are
+/// stored.
 pub(super) async fn send(
     State(app): State<AppState>,
     Path(id): Path<String>,
@@ -67,7 +68,7 @@ pub(super) async fn send(
     let frames = stream::unfold((batches, reader_guard), |(mut batches, reader_guard)| async move {
         let frame = match tokio::time::timeout(HEARTBEAT, batches.next()).await {
             Ok(Some(Ok(batch))) => encode_frame(&batch),
-            // The reader goes on with the database.
+            // The reader continues from the database.
             Ok(Some(Err(_)) | None) => return None,
             Err(_) => Bytes::from_static(b"\n"),
         };
@@ -102,7 +103,7 @@ pub(crate) struct PeerLogs {
 }
 
 impl PeerLogs {
-    /// Creates the client; `None` if its connections cannot be made secure.
+    /// Creates the client; `None` if TLS cannot be set up.
     pub(crate) fn new(secret: String) -> Option<PeerLogs> {
         let client = client_builder().read_timeout(SILENCE).build().ok()?;
         Some(PeerLogs { client, secret })
@@ -130,7 +131,7 @@ struct FrameReader {
 }
 
 impl FrameReader {
-    /// Returns the next batch; `None` at the end, or if the other server is silent or sends no frame.
+    /// Returns the next batch; `None` at the end, or if the other server is silent or sends a malformed frame.
     async fn next(&mut self) -> Option<Batch> {
         loop {
             match take_frame(&mut self.buffer) {
@@ -143,7 +144,7 @@ impl FrameReader {
     }
 }
 
-/// The bytes are no frame.
+/// Error: the bytes are not a frame.
 #[derive(Debug, PartialEq, Eq)]
 struct MalformedFrame;
 
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_none_ends_the_stream() {
+    fn malformed_frames_are_refused() {
         for text in ["1 2\n", "0 1 3\nabc", "3 2 1\na", "1 2 99999999999\n", "x\n", &"1".repeat(100)] {
             let mut buffer = BytesMut::from(text);
             assert_eq!(take_frame(&mut buffer), Err(MalformedFrame), "{text}");

@@ -1,4 +1,4 @@
-//! Records of messages: `GET` and `DELETE /messages/{id}`, and records as parts of other responses.
+//! Records of messages: `GET` and `DELETE /api/v1/messages/{id}`, and records as parts of other responses.
 
 use std::sync::Arc;
 

@@ -37,7 +37,8 @@ pub(super) struct ApiOperation {
     pub(super) response: ResponseContent,
     /// Problem codes in addition to those that follow from other fields (see `operation_docs::problems`).
     pub(super) own_codes: &'static [Codes],
-    /// Builds the query parameters, and headers that may replace one of them; `None` if there are none.
+    /// Builds the query parameters, and those of headers that only this operation reads; `None` if there are
+    /// none.
     pub(super) parameters: Option<RowParameters>,
     /// Storage of the response for requests repeated with the same `Idempotency-Key`; `None` if repetitions
     /// are not recognized, or the handler recognizes them itself.

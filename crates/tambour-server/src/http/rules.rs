@@ -1,4 +1,4 @@
-//! `GET /rules`: rules of findings, with examples.
+//! `GET /api/v1/rules`: rules of findings, with examples.
 
 use axum::Json;
 use axum::extract::Path;

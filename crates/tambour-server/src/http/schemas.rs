@@ -291,7 +291,7 @@ fn state_schema() -> Value {
     json!({"type": ["object", "boolean", "null"], "description": "JSON Schema of the state"})
 }
 
-/// Entry of the history of a state.
+/// Returns the schema of an update in the history of a state.
 fn update_schema(text: &Value, number: &Value, flag: &Value) -> Value {
     object_schema(&[
         ("position", number.clone()),
@@ -309,12 +309,12 @@ fn notice_schema(text: &Value) -> Value {
     object_schema(&[("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())])
 }
 
-/// Messages of a Durable Stream: events, each with its number if it has one.
+/// Returns the schema of the messages of a Durable Stream: events, each with its number if it has one.
 fn stream_messages_schema(number: &Value) -> Value {
     list_schema(&json!({"allOf": [schema_ref("Event"), {"properties": {"id": number}}]}))
 }
 
-/// Match in the text search of conversations.
+/// Returns the schema of a match in the text search of conversations.
 fn match_schema(text: &Value) -> Value {
     object_schema(&[
         ("in", json!({"type": "string", "enum": ["id", "title", "request", "answer"]})),
@@ -323,7 +323,7 @@ fn match_schema(text: &Value) -> Value {
     ])
 }
 
-/// Configured upstreams and aliases.
+/// Returns the schema of the configured upstreams and aliases.
 fn upstreams_schema(text: &Value, flag: &Value) -> Value {
     let optional_text = json!({"type": ["string", "null"]});
     let amount = json!({"type": "number"});
@@ -365,7 +365,7 @@ fn upstreams_schema(text: &Value, flag: &Value) -> Value {
     ])
 }
 
-/// Result of a test of an upstream or alias; `name_fields` are the fields that name it.
+/// Returns the schema of the result of testing an upstream or alias; `name_fields` name what was tested.
 fn service_test_schema(name_fields: &[(&'static str, Value)], number: &Value, flag: &Value) -> Value {
     let text = json!({"type": "string"});
     let error = object_schema(&[("code", text.clone()), ("message", text), ("retryable", flag.clone())]);
@@ -388,12 +388,12 @@ fn mcp_server_schema(text: &Value) -> Value {
     ])
 }
 
-/// Page of a listing.
+/// Returns the schema of a page of a listing; `item` names the schema of a row.
 fn page_schema(item: &str) -> Value {
     object_schema(&[("data", list_schema(&schema_ref(item))), ("has_more", json!({"type": "boolean"}))])
 }
 
-/// Result of an import.
+/// Returns the schema of the result of an import.
 fn imports_schema(text: &Value, number: &Value) -> Value {
     let import = object_schema(&[
         ("kind", json!({"type": "string", "enum": ["card", "lorebook", "preset"]})),
@@ -412,7 +412,7 @@ fn imports_schema(text: &Value, number: &Value) -> Value {
     object_schema(&[("data", list_schema(&import))])
 }
 
-/// Imported card or lorebook; listings leave out its content.
+/// Returns the schema of an imported card or lorebook, whose content is not in listings.
 fn import_schema(id: &str, text: &Value, number: &Value) -> Value {
     let any_object = json!({"type": "object"});
     object_schema(&[
@@ -480,7 +480,7 @@ fn rendered_schema(text: &Value, number: &Value, flag: &Value) -> Value {
     ])
 }
 
-/// Script or template; `content` is the name of the field with its text.
+/// Returns the schema of a script or template; `content` is the name of the field with its text.
 fn document_schema(id: &str, content: &str, text: &Value, number: &Value) -> Value {
     let content = format!("{content}?");
     object_schema(&[
@@ -508,7 +508,7 @@ fn stored_schema(id: &str, text: &Value, number: &Value) -> Value {
     ])
 }
 
-/// Fault at one place of a script.
+/// Returns the schema of a fault at one place of a script.
 fn fault_schema(text: &Value, number: &Value) -> Value {
     object_schema(&[
         ("path", text.clone()),
@@ -628,7 +628,7 @@ fn turn_schema(text: &Value, flag: &Value) -> Value {
     ])
 }
 
-/// Settings that can be changed, with dotted names or as nested objects.
+/// Returns the schema of a change of settings, with dotted names or nested objects.
 fn settings_change_schema() -> Value {
     let mut properties = serde_json::Map::new();
     properties.insert(VERSION_NAME.to_owned(), json!({"type": ["integer", "null"], "minimum": 0}));
@@ -644,7 +644,7 @@ fn settings_change_schema() -> Value {
     json!({"type": "object", "additionalProperties": false, "properties": properties})
 }
 
-/// Settings as shown, with related values of the configuration.
+/// Returns the schema of the settings as shown, with related values of the configuration.
 fn shown_settings_schema(text: &Value, number: &Value) -> Value {
     let enum_schema = |values: &[&str]| json!({"type": "string", "enum": values});
     let name = json!({"type": ["string", "null"]});
@@ -663,7 +663,7 @@ fn shown_settings_schema(text: &Value, number: &Value) -> Value {
     ])
 }
 
-/// Result of a tool call.
+/// Returns the schema of the result of a tool call.
 fn tool_call_result_schema(text: &Value, number: &Value, flag: &Value) -> Value {
     object_schema(&[
         ("call_id", text.clone()),
@@ -674,7 +674,7 @@ fn tool_call_result_schema(text: &Value, number: &Value, flag: &Value) -> Value 
     ])
 }
 
-/// Figures of replies over time.
+/// Returns the schema of the figures of replies over time.
 fn figures_schema(text: &Value, number: &Value) -> Value {
     let described_schema = |kind: Value, description: &str| json!({"type": kind, "description": description});
     let counts = [
@@ -720,7 +720,7 @@ fn figures_schema(text: &Value, number: &Value) -> Value {
     ])
 }
 
-/// Usage of one key on one day.
+/// Returns the schema of the usage of one key on one day.
 fn key_usage_schema(text: &Value, number: &Value) -> Value {
     let texts = ["id", "day", "key_id", "name", "owner"].map(|name| (name, text.clone()));
     let numbers =

@@ -162,7 +162,10 @@ async fn run_test(
     Ok(Json(answer))
 }
 
-/// Waits for the first item of a reply, which must not be a failure.
+/// Waits for the first item of a reply.
+///
+/// # Errors
+/// The request failed, or the first item is a failure.
 async fn wait_first_item(upstream: &Upstream, request: &ModelRequest) -> Result<(), Failure> {
     let mut reply = upstream.open(request).await?;
     let mut items = Vec::new();

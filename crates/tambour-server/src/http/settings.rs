@@ -1,4 +1,4 @@
-//! `GET` and `PUT /settings`. Reading requires a key, writing a key with the `admin` right.
+//! `GET` and `PUT /api/v1/settings`. Reading requires a key, writing a key with the `admin` right.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn settings_json(app: &App) -> Value {
     })
 }
 
-/// `PUT /api/v1/settings`: changes all settings in the body, nested or with dotted names, or none of them.
+/// `PUT /api/v1/settings`: changes the settings in the body (nested or with dotted names), all of them or none.
 /// `If-Match` or `version` may name the version on which the change is based.
 pub(super) async fn change(
     State(app): State<Arc<App>>,
@@ -90,7 +90,7 @@ pub(super) async fn change(
         // One change at a time, so that changes reach memory and database in the same order.
         let _change_guard = task_app.settings_change.lock().await;
         if task_app.store.cluster().is_some() {
-            // Another server may have changed them a moment ago.
+            // Another server may have changed the settings a moment ago.
             task_app.replace_settings(Settings::from_stored(task_app.store.settings().await?));
         }
         let current_version = task_app.settings().version();

@@ -12,11 +12,11 @@ use crate::record;
 use crate::run::message_start::{self, StartRequest};
 use crate::store::{Lease, MessageRow, RunKind, StoreError};
 
-/// Epoch of the lease of the server that takes over first. A message is asked again once.
+/// Epoch of the lease of the server that takes over first. Only this server asks the model again.
 const FIRST_TAKEOVER: i64 = 2;
 
-/// Takes over all abandoned messages and turns. Returns their number. One that cannot be taken over does not
-/// keep the others waiting: it is tried again at the next look.
+/// Takes over all abandoned messages and turns. Returns the number taken over. A message that cannot be taken
+/// over does not delay the others: it is tried again at the next look.
 ///
 /// # Errors
 /// The abandoned messages cannot be listed.

@@ -125,7 +125,7 @@ impl StreamQuery {
     }
 }
 
-/// Problem: the query cannot be read.
+/// Problem: the query is malformed.
 fn malformed(detail: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail)
 }

@@ -121,8 +121,8 @@ async fn init_state(
     let set_operation =
         |(key, value)| Some(Operation::new(Op::Set, StatePath::new(vec![StateStep::Key(key)])?, Some(value)));
     let operations = state.into_iter().filter_map(set_operation).collect();
-    // The change carries no note, applies each member even if others are refused, and whatever the version of
-    // the state is.
+    // The change carries no note, applies each member even if others are refused, and does not depend on the
+    // version of the state.
     let (analysis, is_atomic, base_version) = (String::new(), false, None);
     states::change_state(app, (&caller.owner, conversation), operations, analysis, is_atomic, base_version)
         .await

@@ -50,7 +50,7 @@ pub(in crate::http) async fn chat(
             foreign_request.set("text", texts.collect::<Vec<_>>().join("\n\n"));
         }
         _ => {
-            let detail = "`messages` must be a list of messages of the AI SDK, or `message` the last of them";
+            let detail = "send `messages`, a list of AI SDK messages, or `message`, only the newest one";
             return Err(Problem::invalid("missing_field", detail).with("field", "messages"));
         }
     }

@@ -5,7 +5,7 @@ use tambour::event::Extension;
 
 use super::{list_schema, notice_schema, object_schema, schema_ref};
 
-/// Metadata of a completed message.
+/// Returns the schema of the metadata of a completed message.
 pub(super) fn metadata_schema(text: &Value, number: &Value, flag: &Value) -> Value {
     let reason_schema = |description: &str| json!({"type": "string", "description": description});
     let notice = notice_schema(text);
@@ -25,7 +25,7 @@ pub(super) fn metadata_schema(text: &Value, number: &Value, flag: &Value) -> Val
     ])
 }
 
-/// Event with name and data. Extension events are sent on request only.
+/// Returns the schema of an event, with name and data. Extension events are sent on request only.
 pub(super) fn events_schema(text: &Value, number: &Value, flag: &Value) -> Value {
     let text_field = || ("text", text.clone());
     let contract = [

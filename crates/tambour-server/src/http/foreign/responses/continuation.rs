@@ -1,4 +1,4 @@
-//! Requests that continue an earlier response: the model gets its prompt and output before the new input.
+//! Requests that continue an earlier response: the model gets the earlier prompt and output before the new input.
 
 use std::collections::HashSet;
 
