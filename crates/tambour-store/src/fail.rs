@@ -35,7 +35,8 @@ pub fn point(name: &'static str) {
 
 /// Marks a system call that a test may make fail.
 ///
-/// # Errors The hook registered with [`arm_faults`] returns an error.
+/// # Errors
+/// The hook registered with [`arm_faults`] returns an error.
 pub fn fault(name: &'static str) -> io::Result<()> {
     FAULT_HOOK.get().map_or(Ok(()), |hook| hook(name))
 }

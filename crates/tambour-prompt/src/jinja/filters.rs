@@ -298,8 +298,9 @@ fn join_printed(
             None => item,
         };
         let item = budget::print_charged(state, &item)?;
-        // Short items would be free one by one, so they are charged together. Their bytes count twice, because
-        // a growing text doubles its capacity, and `SHORT_BYTES` covers the last items, which are not charged.
+        // Short items would be free one by one, so they are charged together. Their bytes count twice,
+        // because a growing text doubles its capacity, and `SHORT_BYTES` covers the last items, which are not
+        // charged.
         let length = (item.len() + separator.len()) as u64;
         pending_bytes += length;
         if pending_bytes > SHORT_BYTES {

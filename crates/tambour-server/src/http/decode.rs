@@ -1,5 +1,5 @@
-//! `POST /api/v1/decode` and `POST /api/v1/check`: decode or check one reply, as the CLI commands of these names
-//! do.
+//! `POST /api/v1/decode` and `POST /api/v1/check`: decode or check one reply, as the CLI commands of these
+//! names do.
 
 use std::sync::Arc;
 

@@ -34,8 +34,8 @@ use crate::store::batch::BatchPosition;
 use crate::store::{Batch, LogState, MessageRow, RunKind, StoreError};
 use crate::upstream::new_failure;
 
-/// Approximate maximum size in bytes of the batches read from the log, and of the frames built at once. Further
-/// frames are built only when the client has read the earlier ones.
+/// Approximate maximum size in bytes of the batches read from the log, and of the frames built at once.
+/// Further frames are built only when the client has read the earlier ones.
 const FRAME_BYTES: usize = 16 << 10;
 
 /// Reader of the log of one message or turn, for one client.

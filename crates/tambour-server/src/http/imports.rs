@@ -1,5 +1,5 @@
-//! `POST /api/v1/imports`: imports cards and lorebooks of other programs, and converts presets of other programs.
-//! Either all files of a request are imported or none.
+//! `POST /api/v1/imports`: imports cards and lorebooks of other programs, and converts presets of such
+//! programs. Either all files of a request are imported or none.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -200,8 +200,8 @@ impl NewMessage {
     }
 }
 
-/// Dialects whose model requests do not list the tools: `aiplan` has its own notation for calls, and `auto` may
-/// detect `aiplan`. With other dialects, the tools field of the request to the model service lists them.
+/// Dialects whose model requests do not list the tools: `aiplan` has its own notation for calls, and `auto`
+/// may detect `aiplan`. With other dialects, the tools field of the model request lists the tools.
 const CALLING_DIALECTS: [&str; 2] = ["aiplan", "auto"];
 
 /// Dialect of dialogue rounds, whose defaults differ (S-050, S-054).

@@ -1,5 +1,5 @@
-//! Logs of running messages for the other servers that share the database: a server sends the batches of its own
-//! runs, as soon as they are stored. Another server that follows a message counts as a reader of the message.
+//! Logs of running messages for the other servers that share the database: a server sends the batches of its
+//! own runs, as soon as they are stored. Another server that follows a message counts as a reader of it.
 //!
 //! A frame is a line `FIRST LAST BYTES` and a body of BYTES bytes in the format of the log
 //! (`tambour_store::batch`). An empty line is a sign of life.
@@ -131,7 +131,7 @@ struct FrameReader {
 }
 
 impl FrameReader {
-    /// Returns the next batch; `None` at the end, or if the other server is silent or sends a malformed frame.
+    /// Returns the next batch; `None` at the end, or if the other server is silent or sends malformed bytes.
     async fn next(&mut self) -> Option<Batch> {
         loop {
             match take_frame(&mut self.buffer) {

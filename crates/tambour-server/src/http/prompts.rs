@@ -1,5 +1,5 @@
-//! `POST /api/v1/prompts/render` and `POST /api/v1/macros/migrate`: previews of prompts, and conversion of macros
-//! to templates.
+//! `POST /api/v1/prompts/render` and `POST /api/v1/macros/migrate`: previews of prompts, and conversion of
+//! macros to templates.
 
 use std::sync::Arc;
 

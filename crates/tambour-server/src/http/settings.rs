@@ -51,7 +51,7 @@ fn settings_json(app: &App) -> Value {
     })
 }
 
-/// `PUT /api/v1/settings`: changes the settings in the body (nested or with dotted names), all of them or none.
+/// `PUT /api/v1/settings`: changes the settings in the body (nested or with dotted names), all or none.
 /// `If-Match` or `version` may name the version on which the change is based.
 pub(super) async fn change(
     State(app): State<Arc<App>>,

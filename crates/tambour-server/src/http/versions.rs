@@ -40,7 +40,7 @@ impl DraftQuery {
     /// Checks that the fields fit together.
     ///
     /// # Errors
-    /// An autosave that is not a draft.
+    /// The version is an autosave but not a draft.
     fn check(&self) -> Result<(), Problem> {
         if self.autosave && !self.draft {
             let detail = "`autosave` needs `draft`: a version that is published at once is not an autosave";
@@ -137,7 +137,7 @@ pub(super) async fn find_owned(
     app.store.document((owner, kind), id).await?.ok_or_else(|| missing_document(kind, id))
 }
 
-/// Returns the number of the version in `If-Match`; `None` for `*` or no header, which match any.
+/// Returns the number of the version in `If-Match`; `None` for `*` or no header, which match any version.
 fn base_version_number(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     // A larger number becomes `u32::MAX`, which matches no document: no document has that many versions.
     Ok(if_match::base_number(headers)?.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
@@ -182,7 +182,7 @@ pub(super) struct NewVersion {
 }
 
 /// Stores the next version of a document, and creates the document if needed. Returns the number of the
-/// version. With `If-Match` in `headers`, the version is stored only if that names the latest one.
+/// version. With `If-Match` in `headers`, the version is stored only if `If-Match` names the latest version.
 pub(super) async fn store_version(
     app: &Arc<App>,
     owner: &str,
@@ -244,7 +244,7 @@ pub(super) fn document_json(kind: DocumentKind, document: &Document) -> Value {
     })
 }
 
-/// Publishes a version. With `If-Match` in `headers`, only if that names the latest version.
+/// Publishes a version. With `If-Match` in `headers`, only if `If-Match` names the latest version.
 async fn publish(
     app: &App,
     owner: &str,
@@ -268,8 +268,8 @@ async fn publish(
     Ok((etag(based_on.unwrap_or(document.latest)), Json(answer)))
 }
 
-/// Deletes a document with its versions. With `If-Match` in `headers`, only if that names the latest version.
-/// Returns `false` if there is no such document.
+/// Deletes a document with its versions. With `If-Match` in `headers`, only if `If-Match` names the latest
+/// version. Returns `false` if there is no such document.
 pub(super) async fn delete(
     app: &App,
     owner: &str,

@@ -49,7 +49,7 @@ pub struct McpConfig {
 
 /// Entry of a list of tools that means all of them.
 const ALL_TOOLS: &str = "*";
-/// Headers that the protocol sets, so that the configuration may not.
+/// Headers that the protocol sets and the configuration may not set.
 const PROTOCOL_HEADERS: [&str; 6] =
     ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id", "host"];
 
@@ -254,7 +254,8 @@ impl McpSection<'_> {
 
     /// Reads the key of the MCP server `name` from an environment variable.
     ///
-    /// # Errors The variable is not set, or its value is not a valid key.
+    /// # Errors
+    /// The variable is not set, or its value is not a valid key.
     pub(crate) fn read_mcp_key(&self, name: &str, variable: &str) -> Result<String, ConfigError> {
         key_from_variable(variable).map_err(|error| {
             self.origins.field_error(

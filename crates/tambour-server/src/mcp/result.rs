@@ -89,7 +89,7 @@ fn decoded_size(base64: &str) -> String {
 }
 
 /// Converts an error of the MCP client into the reason why a call of `server` has no result. `max_bytes` is
-/// the limit that the error of a result that is too large names.
+/// the size limit, which the error for a result that is too large names.
 pub(super) fn call_error(error: &ServiceError, server: &str, max_bytes: usize) -> CallError {
     match error {
         ServiceError::McpError(error) => CallError::ServerRefused(clip_error(&error.message)),

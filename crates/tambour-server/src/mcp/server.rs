@@ -299,7 +299,7 @@ impl McpState {
         let connection =
             McpConnection::open(&self.name, &self.config, self.key.as_deref(), self.bounds.max_result_bytes)
                 .await?;
-        // Without a cache, each listing asks the server: tools are listed only at first and after a change.
+        // Tools are listed only at first and after a change, so a cached list would be of no use.
         connection.service.set_response_cache_config(ClientCacheConfig::disabled()).await;
         self.set_tools(self.fetch_tools(connection.service.peer()).await?);
         Ok(connection)

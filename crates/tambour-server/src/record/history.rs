@@ -261,7 +261,7 @@ pub(crate) async fn build_prompt(
 }
 
 /// Returns the status of a message and the messages that it adds to its conversation; `None` if neither a
-/// history nor a request is stored.
+/// history nor a request is stored, or the stored history is unreadable.
 async fn load_turn(
     store: &dyn Store,
     defaults: &ReadingDefaults,

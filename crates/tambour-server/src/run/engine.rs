@@ -145,8 +145,8 @@ impl RunEngine {
         Ok(usize::try_from(cluster.count_remote_runs(owner).await?).unwrap_or(usize::MAX))
     }
 
-    /// Charges requests and tokens to a key: for its limits and for `GET /api/v1/usage`. `usage` has the
-    /// token counts as an upstream reports them.
+    /// Charges tokens to the limits of a key, and adds requests and tokens to its stored usage
+    /// (`GET /api/v1/usage`). `usage` has the token counts as an upstream reports them.
     pub(crate) async fn charge_key(&self, key: &str, owner: &str, requests: i64, usage: &Value) {
         let added_usage = self.record_usage(key, owner, requests, usage);
         if let Err(error) = self.store.add_usage(&added_usage).await {

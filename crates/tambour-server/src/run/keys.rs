@@ -23,7 +23,7 @@ pub(crate) struct KeyRegistry {
     tokens: Mutex<HashMap<Vec<u8>, StreamToken>>,
     /// True if requests without a key are admitted while there is none.
     admits_local_user: bool,
-    /// Serializes changes of keys, so that the check before a change still holds when it is made.
+    /// Serializes changes of keys, so that the check before a change still holds when the change is made.
     pub(crate) change_lock: tokio::sync::Mutex<()>,
 }
 
@@ -114,8 +114,8 @@ impl KeyRegistry {
         self.read_keys().is_empty()
     }
 
-    /// Returns `true` if the key of a caller still exists. While there is no key, only the caller without one
-    /// (`LOCAL_OWNER`) is admitted.
+    /// Returns `true` if the key of a caller still exists. While there is no key, only the local user
+    /// (`LOCAL_OWNER`) can be admitted.
     pub(crate) fn is_admitted(&self, caller: &Caller) -> bool {
         let keys = self.read_keys();
         if keys.is_empty() {
@@ -135,9 +135,9 @@ impl KeyRegistry {
         }
     }
 
-    /// Returns the caller whose key has this secret text. While no key exists, every request is admitted, as
-    /// `LOCAL_OWNER`. Compares with every key, each in constant time, so that the time of a response reveals
-    /// nothing.
+    /// Returns the caller whose key has this secret text. While no key exists, every request is admitted as
+    /// `LOCAL_OWNER`, if the registry admits the local user. Compares with every key, each in constant time,
+    /// so that the time of a response reveals nothing.
     pub(crate) fn find_caller(&self, secret: Option<&str>) -> Option<Caller> {
         let keys = self.read_keys();
         if keys.is_empty() && self.admits_local_user {
@@ -220,7 +220,7 @@ impl KeyRegistry {
         self.read_keys().iter().find(|active| active.key.id == id).map(ActiveKey::caller)
     }
 
-    /// Returns the caller of an owner who has one key only.
+    /// Returns the caller of an owner who has exactly one key.
     pub(crate) fn caller_of_owner(&self, owner: &str) -> Option<Caller> {
         let keys = self.read_keys();
         let mut owned = keys.iter().filter(|active| active.key.owner == owner);

@@ -78,7 +78,7 @@ impl LoadedConfig {
             |name: &&str| upstream(name).is_some_and(|upstream| upstream.breaker().try_probe(now));
         let first = chain.iter().copied().find(may_probe).or(first);
         if let Some(index) = first.and_then(|first| chain.iter().position(|name| *name == first)) {
-            // Moves it to the front; the others keep their order.
+            // Moves the chosen alias to the front; the others keep their order.
             chain[..=index].rotate_right(1);
         }
         chain

@@ -229,10 +229,11 @@ async fn begin_message(
     Ok(StartedMessage { row, reader, is_repeated: false })
 }
 
-/// Runs a message again whose lease this server has taken over, since nobody has seen anything of it.
+/// Starts another run of a message whose lease this server has taken over. Nobody has seen anything of the
+/// first run.
 ///
 /// # Errors
-/// The limits of its owner or of the memory are reached.
+/// The owner has reached the limit of running messages, or of the memory that they keep.
 pub(crate) fn restart_message(
     engine: &Arc<RunEngine>,
     start_request: StartRequest,

@@ -45,26 +45,26 @@ struct KeyUsage {
     tokens: u64,
 }
 
-/// Time of which the requests may come at once.
+/// Period of the rate limit; the requests allowed in one period may come at once.
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
-/// Rate at which a key may ask, at least once a minute.
+/// Rate of requests that a key may send, at least one a minute.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestRate(u32);
 
 impl RequestRate {
-    /// Makes the rate of `max` requests a minute; `None` if there may be none.
+    /// Creates the rate of `max` requests a minute; `None` if `max` is 0.
     pub(crate) fn new(max: u32) -> Option<RequestRate> {
         (max > 0).then_some(RequestRate(max))
     }
 
-    /// Returns the time that a request uses up.
+    /// Returns the share of a minute that a request uses up.
     pub(crate) fn interval(self) -> Duration {
         MINUTE / self.0
     }
 }
 
-/// Returns the refusal of a key that may ask `max` times a minute and again after `wait`.
+/// Returns the problem of a key that has sent its `max` requests a minute and may send another after `wait`.
 pub(crate) fn rate_problem(max: u32, wait: Duration) -> Problem {
     let detail = format!("this key may ask {} in a minute", format_count(max, "time"));
     let seconds = if max == 0 { MINUTE.as_secs() } else { wait.as_secs() + 1 };
@@ -104,7 +104,7 @@ impl Quotas {
     /// Checks that the tokens of the day are not used up.
     ///
     /// # Errors
-    /// They are.
+    /// The tokens of the day are used up.
     pub(crate) fn check_tokens(&self, caller: &Caller, time: Timestamp) -> Result<(), Problem> {
         let Some(max) = caller.limits.tokens_per_day else { return Ok(()) };
         let is_used_up = self

@@ -78,8 +78,8 @@ impl StreamReader {
         self.view
     }
 
-    /// Returns the position of an offset. If a part of the store was lost, so that the client has seen more than
-    /// the log now contains, the position is before the `error` that ends the log.
+    /// Returns the position of an offset. If a part of the store was lost, so that the client has seen more
+    /// than the log now contains, the position is before the `error` that ends the log.
     ///
     /// # Errors
     /// The log has no such offset.

@@ -119,9 +119,9 @@ struct CallOutcome {
 
 /// Reads the script and the machine of a stored dialogue.
 pub(crate) fn load_machine(engine: &RunEngine, row: &DialogueRow) -> Result<(Script, Dialogue), Problem> {
-    let damage_error = |what: &str| {
-        tracing::error!(dialogue = row.id, what, "a stored dialogue cannot be read");
-        let detail = format!("the {what} of the dialogue cannot be read");
+    let damage_error = |part: &str| {
+        tracing::error!(dialogue = row.id, part, "a stored dialogue cannot be read");
+        let detail = format!("the {part} of the dialogue cannot be read");
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
     let load_script = || load(&row.script, &engine.loaded_config().config.limits).script;
@@ -602,7 +602,7 @@ fn key_removed_failure() -> Failure {
     new_failure("unauthorized", "the key was removed", true)
 }
 
-/// Returns the failure of a reply with too long a text or reasoning (`subject`).
+/// Returns the failure of a reply whose text or reasoning (`subject`) is too long.
 fn too_large_failure(subject: &str, limit: usize) -> Failure {
     let limit = format_count(limit, "byte");
     new_failure("input_too_large", format!("the {subject} is longer than `limits.input`, {limit}"), false)

@@ -24,9 +24,9 @@ use crate::store::{Batch, DialogueProgress, Lease, RunEnd, WriteOutcome};
 pub(crate) struct TurnLog {
     live_run: Arc<LiveRun>,
     lease: Box<dyn Lease>,
-    /// Entries not yet on the log.
+    /// Entries that are not appended to the log yet.
     batch: Batch,
-    /// Bytes of entries on the log.
+    /// Size in bytes of the entries appended so far.
     size: usize,
     /// Outcome of the write after which nothing more may be written; `None` before it.
     final_outcome: Option<WriteOutcome>,

@@ -130,7 +130,7 @@ impl Snapshot {
         }
     }
 
-    /// Restores the whole state. The messages of the history are taken from `later_state` (JSON).
+    /// Restores the whole state. The messages of the history before `last` are taken from `later_state` (JSON).
     pub(crate) fn restore(&self, later_state: &str) -> Value {
         let mut later_state: Value = serde_json::from_str(later_state).unwrap_or_default();
         let mut history = later_state["history"].as_array_mut().map(std::mem::take).unwrap_or_default();
@@ -216,7 +216,7 @@ async fn for_each_call(
     for_each_record(engine, dialogue, RecordKind::Calls, visit).await
 }
 
-/// Adds the steps that a dialogue reached to the coverage of its session.
+/// Adds the model calls and turns of a dialogue to the coverage of its session.
 pub(crate) async fn add_coverage(
     engine: &RunEngine,
     row: &DialogueRow,

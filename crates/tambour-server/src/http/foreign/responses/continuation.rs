@@ -1,4 +1,5 @@
-//! Requests that continue an earlier response: the model gets the earlier prompt and output before the new input.
+//! Requests that continue an earlier response: the model gets the earlier prompt and output before the new
+//! input.
 
 use std::collections::HashSet;
 
