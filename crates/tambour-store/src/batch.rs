@@ -180,8 +180,8 @@ impl Batch {
         BatchPosition { offset: 0, number: self.first }
     }
 
-    /// Returns the entry after the position `at` and moves `at` behind it; `None` at the end. Lines that are
-    /// not entries (damaged data) are skipped, but each uses up a number.
+    /// Returns the entry after the position `at` and moves `at` past this entry; `None` at the end. Lines that
+    /// are not entries (damaged data) are skipped, but each uses up a number.
     pub fn next_entry(&self, at: &mut BatchPosition) -> Option<LogEntry<'_>> {
         while at.number <= self.last {
             let remaining = self.body.get(at.offset..).filter(|remaining| !remaining.is_empty())?;
@@ -201,7 +201,7 @@ impl Batch {
 pub struct BatchPosition {
     /// Offset in the body.
     offset: usize,
-    /// Number of the entry after it.
+    /// Number of the entry after the position.
     number: u64,
 }
 

@@ -11,11 +11,11 @@ use super::{Batch, StoreError};
 /// Permission to read the events of one message for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamTokenRow {
-    /// SHA-256 of its text.
+    /// SHA-256 of the text of the token.
     pub hash: Vec<u8>,
     /// Id of the message.
     pub message: String,
-    /// Id of the key that created it.
+    /// Id of the key that created the token.
     pub key: String,
 }
 
@@ -33,8 +33,9 @@ pub struct ClusterStatus {
 /// Reads logs from the servers that write them.
 #[async_trait]
 pub trait PeerReader: Send + Sync {
-    /// Follows the log of a message on the server at `address`, the entries after number `after`. The stream
-    /// ends with the log, and also if the server does not answer any more. `None` if it does not answer at all.
+    /// Follows the log of a message that runs on the server at `address`, from the entry after number
+    /// `after`. The stream ends with the log, or when the server no longer answers. `None` if the server does
+    /// not answer at all.
     async fn follow(&self, address: &str, message: &str, after: u64) -> Option<BoxStream<'static, Batch>>;
 }
 
@@ -50,12 +51,12 @@ pub trait Cluster: Send + Sync {
     /// Returns the condition of this server.
     fn status(&self) -> ClusterStatus;
 
-    /// Sets the reader of logs that other servers write. Without one they are read from the database, ten times
-    /// a second.
+    /// Sets the reader of logs that other servers write. Without a reader, these logs are read from the
+    /// database, ten times a second.
     fn set_peer_reader(&self, reader: Arc<dyn PeerReader>);
 
-    /// Returns the base URL of the server that runs a message or turn: `None` if it does not run, runs here, or
-    /// its server is gone or has no address.
+    /// Returns the base URL of the server that runs a message or turn; `None` if no server runs it, this
+    /// server does, or its server is gone or has no address.
     ///
     /// # Errors
     /// The database failed.
@@ -73,20 +74,21 @@ pub trait Cluster: Send + Sync {
     /// The database failed.
     async fn secret(&self, new_secret: &str) -> Result<String, StoreError>;
 
-    /// Takes or renews a duty, which one server has for a minute. Returns `true` if it is this one.
+    /// Takes or renews a duty, which one server at a time has for a minute. Returns `true` if this server has
+    /// the duty.
     ///
     /// # Errors
     /// The database failed.
     async fn hold_duty(&self, name: &str) -> Result<bool, StoreError>;
 
-    /// Returns a number that has risen if any server has changed settings or keys.
+    /// Returns a number that rises whenever a server changes settings or keys.
     ///
     /// # Errors
     /// The database failed.
     async fn change_number(&self) -> Result<i64, StoreError>;
 
-    /// Counts a request of a key with the rate of one in `interval`, of which a minute's may come at once.
-    /// `Some` is the time to wait: the request is refused and does not count.
+    /// Counts a request of a key that may send one request per `interval`, those of a minute at once. Returns
+    /// the time to wait if the request is refused; a refused request does not count.
     ///
     /// # Errors
     /// The database failed.
@@ -110,7 +112,7 @@ pub trait Cluster: Send + Sync {
     /// The database failed.
     async fn stream_token(&self, hash: &[u8]) -> Result<Option<StreamTokenRow>, StoreError>;
 
-    /// Takes the exclusive access of this server to a conversation or dialogue. Returns `false` while another
+    /// Takes exclusive access to a conversation or dialogue for this server. Returns `false` while another
     /// server has it.
     ///
     /// # Errors

@@ -127,7 +127,7 @@ mod system {
     }
 
     /// Does nothing: these systems persist folder entries themselves.
-    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
+    #[expect(clippy::unnecessary_wraps, reason = "the function may fail on other systems")]
     pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
         Ok(())
     }

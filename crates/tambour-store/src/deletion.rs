@@ -33,7 +33,7 @@ pub trait Deletion: Send + Sync {
     async fn close_conversation(&self, id: &str) -> Result<(), StoreError>;
 
     /// Closes the conversation or dialogue as [`Deletion::close_conversation`] does, but only if nothing runs
-    /// in it; checks and closes atomically. Returns `true` if it did.
+    /// in it; checks and closes atomically. Returns `true` if it was closed.
     ///
     /// # Errors
     /// The database failed.

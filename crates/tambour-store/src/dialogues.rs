@@ -80,8 +80,8 @@ pub(crate) fn input_prefix(dialogue: &str) -> String {
 }
 
 impl RecordChange {
-    /// Returns the statement that writes the record of a call or turn, and the record; `None` for figures. Its
-    /// parameters are the id of the dialogue and the record. A dialogue that was deleted gets no record.
+    /// Returns the statement that writes the record of a call or turn, and the record; `None` for figures. The
+    /// statement's parameters are the id of the dialogue and the record. A deleted dialogue gets no record.
     pub(crate) fn record_statement(&self) -> Option<(&'static str, &str)> {
         match self {
             RecordChange::New(record) => Some((

@@ -53,7 +53,7 @@ pub struct ImportQuota {
 }
 
 impl ImportQuota {
-    /// Returns `true` if an owner with these files, their number and bytes, may add `imports`.
+    /// Returns `true` if an owner who has `files` files of `bytes` bytes in all may add `imports`.
     pub(crate) fn admits(
         self,
         (files, bytes): (i64, i64),

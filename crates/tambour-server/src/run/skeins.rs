@@ -55,7 +55,7 @@ pub(crate) struct RenderSettings {
     pub(crate) count_parts: bool,
     /// True if a missing variable is an error.
     pub(crate) strict: bool,
-    /// True to add the instructions of the expected structure even if no slot asks for them.
+    /// True to add the protocol instructions even if no slot asks for them.
     pub(crate) instructions: bool,
 }
 

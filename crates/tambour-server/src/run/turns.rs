@@ -10,7 +10,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::store::Store;
 
-/// Pause between two attempts to get access that another server has.
+/// Pause between two attempts to get access while another server has it.
 const REMOTE_PAUSE: Duration = Duration::from_millis(50);
 /// Pause before another attempt to give access up while the database does not answer.
 const UNLOCK_PAUSE: Duration = Duration::from_millis(500);
@@ -29,9 +29,9 @@ struct LocalQueues {
 
 /// Exclusive access to a conversation or dialogue, until it is dropped.
 pub(crate) struct ConversationGuard {
-    /// Access on this server. It is given up after that of all servers.
+    /// Access on this server, given up after the shared access.
     local: Option<OwnedMutexGuard<()>>,
-    /// Access that the database knows of, or is about to.
+    /// Access that the database records, or is about to record; `None` if no other server uses the database.
     shared: Option<SharedAccess>,
 }
 
@@ -48,14 +48,15 @@ impl Drop for ConversationGuard {
         // Without a runtime the process is about to end, and its access with it.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            // Nobody else on this server may have it meanwhile: the row names the server only.
+            // Nobody else on this server may get access meanwhile: the row of the access names only the
+            // server.
             let _local = local;
             while let Some(cluster) = store.cluster()
                 && let Err(error) = cluster.unlock_conversation(&conversation).await
             {
                 tracing::error!(%error, conversation, "the access to a conversation is not given up; trying again");
                 if store.check_available().is_err() {
-                    // It ends with the lease of this server.
+                    // The access ends with the lease of this server.
                     tokio::time::sleep(UNLOCK_PAUSE).await;
                 }
                 tokio::time::sleep(REMOTE_PAUSE).await;
@@ -100,8 +101,8 @@ impl ConversationQueues {
         has_access.then_some(guard)
     }
 
-    /// Makes the guard, before the database is asked: an answer that nobody waits for any more may have given
-    /// access.
+    /// Creates the guard. Called before the database is asked: if the caller is dropped while it waits for the
+    /// answer, the database may have granted access, which the guard gives up.
     fn guard(&self, conversation: &str, local: OwnedMutexGuard<()>) -> ConversationGuard {
         let shared = self
             .store

@@ -50,7 +50,7 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// Returns `true` if this server sweeps: one of those that share the database does.
+/// Returns `true` if this server sweeps: one of the servers that share the database does.
 async fn is_on_duty(app: &App) -> bool {
     let Some(cluster) = app.store.cluster() else { return true };
     cluster.hold_duty("sweep").await.unwrap_or_else(|error| {

@@ -34,7 +34,7 @@ pub(crate) enum WebhookRefusal {
     Private(IpAddr),
     /// The address is of a kind that is never called.
     #[error("the address {0} is never called: it is link-local, multicast, reserved or unspecified")]
-    Never(IpAddr),
+    Forbidden(IpAddr),
 }
 
 impl WebhookRefusal {
@@ -50,7 +50,7 @@ impl WebhookRefusal {
             WebhookRefusal::Private(address) => format!(
                 "地址 {address} 属于本机或内部网络；只有服务器配置了 `tools.allow_private` 才允许调用"
             ),
-            WebhookRefusal::Never(address) => {
+            WebhookRefusal::Forbidden(address) => {
                 format!("地址 {address} 一律不能调用：它是链路本地、组播、保留或未指定的地址")
             }
         }
@@ -90,7 +90,7 @@ impl WebhookGuard {
             AddressKind::Public => Ok(()),
             AddressKind::Private if self.allow_private => Ok(()),
             AddressKind::Private => Err(WebhookRefusal::Private(address)),
-            AddressKind::Never => Err(WebhookRefusal::Never(address)),
+            AddressKind::Forbidden => Err(WebhookRefusal::Forbidden(address)),
         }
     }
 }
@@ -125,7 +125,7 @@ enum AddressKind {
     /// Of this machine or a private network: allowed by the configuration only.
     Private,
     /// Never allowed.
-    Never,
+    Forbidden,
 }
 
 fn address_kind(address: IpAddr) -> AddressKind {
@@ -140,10 +140,10 @@ fn address_kind_v4(v4: Ipv4Addr) -> AddressKind {
     match (a, b, c) {
         // Addresses of "this network", multicast and reserved ones, and link-local ones, which include the
         // metadata services of clouds.
-        (0 | 224.., ..) | (169, 254, _) => AddressKind::Never,
+        (0 | 224.., ..) | (169, 254, _) => AddressKind::Forbidden,
         // Protocol assignments, documentation, benchmarks, and the old 6to4 relay.
         (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) | (198, 18 | 19, _) => {
-            AddressKind::Never
+            AddressKind::Forbidden
         }
         // Private networks, loopback, and shared addresses of carrier-grade NAT.
         (10 | 127, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => AddressKind::Private,
@@ -164,9 +164,9 @@ fn address_kind_v6(v6: Ipv6Addr) -> AddressKind {
         _ if v6 == Ipv6Addr::LOCALHOST => AddressKind::Private,
         (0xfc00..=0xfdff, _) => AddressKind::Private,
         // Of global unicast, everything is public except Teredo, ORCHID, documentation and 6to4.
-        (0x2001, 0..=0x1ff | 0xdb8) | (0x2002, _) | (0x3fff, _) => AddressKind::Never,
+        (0x2001, 0..=0x1ff | 0xdb8) | (0x2002, _) | (0x3fff, _) => AddressKind::Forbidden,
         (0x2000..=0x3fff, _) => AddressKind::Public,
-        _ => AddressKind::Never,
+        _ => AddressKind::Forbidden,
     }
 }
 
@@ -201,19 +201,19 @@ mod tests {
             ("fd00:ec2::254", AddressKind::Private),
             ("::ffff:127.0.0.1", AddressKind::Private),
             ("64:ff9b::10.0.0.1", AddressKind::Private),
-            ("169.254.169.254", AddressKind::Never),
-            ("::ffff:169.254.169.254", AddressKind::Never),
-            ("64:ff9b::169.254.169.254", AddressKind::Never),
-            ("0.0.0.0", AddressKind::Never),
-            ("::", AddressKind::Never),
-            ("::127.0.0.1", AddressKind::Never),
-            ("224.0.0.1", AddressKind::Never),
-            ("255.255.255.255", AddressKind::Never),
-            ("fe80::1", AddressKind::Never),
-            ("ff02::1", AddressKind::Never),
-            ("2002:7f00:1::", AddressKind::Never),
-            ("2001::1", AddressKind::Never),
-            ("2001:db8::1", AddressKind::Never),
+            ("169.254.169.254", AddressKind::Forbidden),
+            ("::ffff:169.254.169.254", AddressKind::Forbidden),
+            ("64:ff9b::169.254.169.254", AddressKind::Forbidden),
+            ("0.0.0.0", AddressKind::Forbidden),
+            ("::", AddressKind::Forbidden),
+            ("::127.0.0.1", AddressKind::Forbidden),
+            ("224.0.0.1", AddressKind::Forbidden),
+            ("255.255.255.255", AddressKind::Forbidden),
+            ("fe80::1", AddressKind::Forbidden),
+            ("ff02::1", AddressKind::Forbidden),
+            ("2002:7f00:1::", AddressKind::Forbidden),
+            ("2001::1", AddressKind::Forbidden),
+            ("2001:db8::1", AddressKind::Forbidden),
         ] {
             assert_eq!(address_kind(address.parse().unwrap()), expected, "{address}");
         }
@@ -283,6 +283,6 @@ mod tests {
             );
         }
         let metadata = guard(&["169.254.169.254"], true);
-        assert!(matches!(metadata.check_url("http://2852039166/"), Err(WebhookRefusal::Never(_))));
+        assert!(matches!(metadata.check_url("http://2852039166/"), Err(WebhookRefusal::Forbidden(_))));
     }
 }

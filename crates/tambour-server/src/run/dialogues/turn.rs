@@ -305,7 +305,7 @@ impl RunningDialogue<'_> {
                     let mut record = self.call_record(&call);
                     let mut records = std::mem::take(&mut self.pending_records);
                     if !records.is_empty() {
-                        // The log of the last reply is on disk before the state that follows from it.
+                        // The log of the last reply is stored before the state that follows from it.
                         turn_log.wait_settled().await.map_err(log_problem)?;
                     }
                     records.push(RecordChange::New(record.to_string()));

@@ -130,7 +130,8 @@ impl Snapshot {
         }
     }
 
-    /// Restores the whole state. The messages of the history before `last` are taken from `later_state` (JSON).
+    /// Restores the whole state. The messages of the history before `last` are taken from `later_state`, which
+    /// is JSON.
     pub(crate) fn restore(&self, later_state: &str) -> Value {
         let mut later_state: Value = serde_json::from_str(later_state).unwrap_or_default();
         let mut history = later_state["history"].as_array_mut().map(std::mem::take).unwrap_or_default();

@@ -56,8 +56,8 @@ pub(crate) struct MessageRun {
     pub(crate) key_removal: CancellationToken,
     /// Tools that replies may call; `None` without a tool loop.
     pub(crate) offer: Option<ToolOffer>,
-    /// True for a client of the legacy protocol, which receives raw text: this counts as delivered once it is
-    /// on the log.
+    /// True for a client of the legacy protocol, which receives raw text: the text counts as delivered once
+    /// it is appended to the log.
     pub(crate) is_legacy: bool,
     /// Maximum number of re-asks of one upstream.
     pub(crate) max_reasks: u32,
@@ -165,13 +165,13 @@ pub(crate) async fn run_message(
             run.span.end("deleted");
         }
         end_failure => {
-            let why = match &end_failure {
-                Ok(Err(why)) => format!("{why:?}"),
+            let reason = match &end_failure {
+                Ok(Err(error)) => format!("{error:?}"),
                 _ => "it panicked".to_owned(),
             };
             tracing::error!(
                 message_id = run.live_run.id,
-                why,
+                reason,
                 "the end of a message could not be written; trying again"
             );
             run.span.fail("store_unavailable");
@@ -237,8 +237,8 @@ pub(crate) async fn retry_close(engine: &RunEngine, id: &str) {
         let close = AssertUnwindSafe(Box::pin(close_message(engine, id))).catch_unwind();
         match close.await {
             Ok(Ok(())) => return,
-            Ok(Err(why)) => {
-                tracing::warn!(message_id = id, ?why, "the end of a message is still not written")
+            Ok(Err(error)) => {
+                tracing::warn!(message_id = id, ?error, "the end of a message is still not written")
             }
             Err(_) => tracing::error!(message_id = id, "closing a message panicked"),
         }
@@ -263,8 +263,8 @@ async fn close_message(engine: &RunEngine, id: &str) -> Result<(), FinishError> 
 }
 
 /// Asks the model, then again for each re-ask, each fallback and each reply that called tools. Returns the
-/// last entries, which are not on the log yet; `Err` if the log cannot be written any more. Locks the
-/// conversation with `conversation_guard`.
+/// last entries, which the caller writes to the log; `Err` if the log cannot be written any more. Locks the
+/// conversation, and puts the guard of the lock into `conversation_guard`.
 async fn read_replies(
     engine: &Arc<RunEngine>,
     run: &MessageRun,
@@ -404,8 +404,8 @@ async fn finish_reply(
 }
 
 /// Waits for the earlier messages of the conversation, and locks it. Returns the prompt, its messages and, if
-/// replies may change the state of the conversation, that state. `Err` is the end of a message whose model is
-/// not asked.
+/// replies may change the state of the conversation, that state. `Err` is the end of a message that ends
+/// before the model is asked.
 async fn prepare_prompt(
     engine: &RunEngine,
     run: &MessageRun,

@@ -1,5 +1,5 @@
 //! Runs the tool calls of a reply. All calls are checked before any runs; one denied or invalid call prevents
-//! all of them (P-028). The start of a call is on disk before the call is sent.
+//! all of them (P-028). The start of a call is stored before the call is sent.
 //!
 //! Each `tool_call` event gets exactly one `tool_result`; without a `tool_start` before it, the call never
 //! ran.
@@ -93,7 +93,7 @@ impl<'a> ToolLoop<'a> {
         }
     }
 
-    /// Switches to the history and language of a fallback, before any reply called a tool.
+    /// Switches to the history writer and language of a fallback, before any reply called a tool.
     pub(super) fn switch_choice(&mut self, choice: &UpstreamChoice) {
         (self.history_writer, self.language) = (choice.history_writer(), choice.options.texts.language);
     }
@@ -325,7 +325,7 @@ impl<'a> ToolLoop<'a> {
         Ok(())
     }
 
-    /// Writes the start of calls to the log with a status event, and waits until both are on disk.
+    /// Writes the start of calls to the log with a status event, and waits until both are stored.
     /// `timeout_ms` is the time that clients have for results.
     async fn start_calls(
         &self,

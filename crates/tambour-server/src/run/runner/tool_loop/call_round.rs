@@ -31,7 +31,7 @@ pub(super) struct CallRound<'r> {
 }
 
 impl CallRound<'_> {
-    /// Emits a status event of these calls, and appends the gathered entries.
+    /// Emits a status event about these calls, and appends the gathered entries.
     pub(super) async fn push_status(
         &mut self,
         state: &str,
