@@ -97,8 +97,8 @@ pub trait Admin: Send + Sync {
         limit: u32,
     ) -> Result<Vec<UsageRow>, StoreError>;
 
-    /// Transfers everything that owner `from` has to owner `to`, except for things whose name `to` already
-    /// uses.
+    /// Transfers everything that owner `from` has to owner `to`, except for things whose name, id or
+    /// idempotency key `to` already uses.
     ///
     /// # Errors
     /// The database failed.

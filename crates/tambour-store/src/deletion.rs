@@ -26,7 +26,7 @@ pub trait Deletion: Send + Sync {
     /// The database failed; some of the messages may be deleted.
     async fn delete_messages(&self, ids: &[String]) -> Result<(), StoreError>;
 
-    /// Refuses new messages in a conversation, or turns in a dialogue, until it is deleted.
+    /// Refuses new messages in a conversation, or turns in a dialogue, until its deletion succeeds or fails.
     ///
     /// # Errors
     /// The database failed.

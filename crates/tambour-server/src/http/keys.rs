@@ -37,11 +37,11 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         .map(|(_, secret)| secret.trim())
         // Anthropic clients send this header.
         .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
-    let mut found = app.keys.find_caller(secret);
-    if found.is_none() {
-        found = caller_by_token(&app, request.uri()).await;
+    let mut found_caller = app.keys.find_caller(secret);
+    if found_caller.is_none() {
+        found_caller = caller_by_token(&app, request.uri()).await;
     }
-    let Some(mut caller) = found else {
+    let Some(mut caller) = found_caller else {
         Metrics::increment(&app.metrics.unauthorized);
         let detail = "give a valid key: Authorization: Bearer KEY";
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
@@ -346,8 +346,8 @@ fn check_aliases(app: &App, limits: &KeyLimits) -> Result<(), Problem> {
     }
     let loaded_config = app.loaded_config();
     let aliases = &loaded_config.config.aliases;
-    let mut unknown = alias_names.filter(|alias| !aliases.contains_key(*alias));
-    unknown.next().map_or(Ok(()), |alias| {
+    let mut unknown_aliases = alias_names.filter(|alias| !aliases.contains_key(*alias));
+    unknown_aliases.next().map_or(Ok(()), |alias| {
         let aliases = aliases.keys().map(String::as_str);
         Err(Problem::unknown("unknown_alias", ("alias", alias), aliases).with("field", "aliases"))
     })

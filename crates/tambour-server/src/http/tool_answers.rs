@@ -163,11 +163,11 @@ async fn pass_answers<T>(
         let detail = format!("`{repeated_id}` is in `{field}` twice");
         return Err(Problem::invalid("invalid_field", detail).with("field", field));
     }
-    let accepted = match app.desks.get(id) {
+    let accept_result = match app.desks.get(id) {
         Some(desk) => accept(&desk, answers),
         None => Err(AnswerRefusal::Unknown(call_ids[0].clone())),
     };
-    accepted.map_err(refusal_problem)?;
+    accept_result.map_err(refusal_problem)?;
     Ok(Json(json!({"message_id": id, "accepted": call_ids})))
 }
 

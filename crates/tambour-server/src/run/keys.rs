@@ -154,13 +154,13 @@ impl KeyRegistry {
             });
         }
         let hash = hash(secret?);
-        let mut found = None;
+        let mut found_caller = None;
         for active in keys.iter() {
             if bool::from(active.key.hash.as_slice().ct_eq(hash.as_slice())) {
-                found = Some(active.caller());
+                found_caller = Some(active.caller());
             }
         }
-        found
+        found_caller
     }
 
     /// Returns the name of a key, or its id if it is not known.
@@ -207,8 +207,8 @@ impl KeyRegistry {
         let (configured, stored): (Vec<_>, Vec<_>) =
             std::mem::take(&mut *keys).into_iter().partition(is_configured);
         let new_keys = rows.into_iter().map(|row| {
-            let present = stored.iter().find(|active| active.key.id == row.id);
-            let removal = present.map(|active| active.removal.clone());
+            let same_key = stored.iter().find(|active| active.key.id == row.id);
+            let removal = same_key.map(|active| active.removal.clone());
             let active = ActiveKey::new(row);
             ActiveKey { removal: removal.unwrap_or_default(), ..active }
         });
@@ -223,8 +223,8 @@ impl KeyRegistry {
     /// Returns the caller of an owner who has exactly one key.
     pub(crate) fn caller_of_owner(&self, owner: &str) -> Option<Caller> {
         let keys = self.read_keys();
-        let mut owned = keys.iter().filter(|active| active.key.owner == owner);
-        owned.next().filter(|_| owned.next().is_none()).map(ActiveKey::caller)
+        let mut owner_keys = keys.iter().filter(|active| active.key.owner == owner);
+        owner_keys.next().filter(|_| owner_keys.next().is_none()).map(ActiveKey::caller)
     }
 
     /// Creates a short-lived token that allows its bearer to read the events of a message.

@@ -31,10 +31,10 @@ pub fn start(config: &Config) -> Result<(), ConfigError> {
 fn complete_filter(directives: &str) -> String {
     let server_levels =
         directives.split(',').filter_map(|directive| directive.trim().strip_prefix("tambour_server="));
-    let complete = server_levels.fold(directives.to_owned(), |filter, level| {
+    let full_filter = server_levels.fold(directives.to_owned(), |filter, level| {
         format!("{filter},tambour_store={level},tambour_upstream={level}")
     });
-    if directives.contains("rmcp") { complete } else { format!("{complete},rmcp=off") }
+    if directives.contains("rmcp") { full_filter } else { format!("{full_filter},rmcp=off") }
 }
 
 #[cfg(test)]

@@ -36,8 +36,9 @@ impl ReloadHandle {
         keep!(listen, data, database, durable, api_key, max_request, max_import, log, log_json, telemetry);
         let loaded_config = LoadedConfig::new(config, &self.app.metrics, Some(&old_config))?;
         let _change_guard = self.app.settings_change.lock().await;
-        let stored = self.app.store.settings().await.map_err(|error| ConfigError(error.to_string()))?;
-        let settings = Settings::from_stored(stored);
+        let stored_settings =
+            self.app.store.settings().await.map_err(|error| ConfigError(error.to_string()))?;
+        let settings = Settings::from_stored(stored_settings);
         self.app.replace(loaded_config);
         self.app.replace_settings(settings);
         Ok(restart_fields)

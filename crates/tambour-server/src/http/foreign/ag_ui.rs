@@ -140,13 +140,15 @@ fn context_message(body: &Map<String, Value>) -> Option<Value> {
 fn chat_message(message: &Value) -> Option<Value> {
     match message["role"].as_str()? {
         "assistant" => {
-            let mut converted = json!({"role": "assistant", "content": message["content"]});
+            let mut converted_message = json!({"role": "assistant", "content": message["content"]});
             match &message["toolCalls"] {
-                Value::Array(calls) if !calls.is_empty() => converted["tool_calls"] = calls.clone().into(),
-                _ if converted["content"].is_null() => converted["content"] = "".into(),
+                Value::Array(calls) if !calls.is_empty() => {
+                    converted_message["tool_calls"] = calls.clone().into()
+                }
+                _ if converted_message["content"].is_null() => converted_message["content"] = "".into(),
                 _ => {}
             }
-            Some(converted)
+            Some(converted_message)
         }
         "tool" => Some(tool_result(&message["toolCallId"], &message["content"])),
         role @ ("developer" | "system" | "user") => {

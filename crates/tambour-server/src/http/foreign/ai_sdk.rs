@@ -45,8 +45,8 @@ pub(in crate::http) async fn chat(
         }
         (_, Some(message)) => {
             // The client sends only the new message; the server knows the earlier ones of the chat.
-            let converted = chat_messages(&message);
-            let texts = converted.iter().filter_map(|message| message["content"].as_str());
+            let converted_messages = chat_messages(&message);
+            let texts = converted_messages.iter().filter_map(|message| message["content"].as_str());
             foreign_request.set("text", texts.collect::<Vec<_>>().join("\n\n"));
         }
         _ => {
@@ -149,11 +149,11 @@ fn chat_messages(message: &Value) -> Vec<Value> {
             }
         }
     }
-    let mut converted = json!({"role": role, "content": join_texts(content, "")});
+    let mut converted_message = json!({"role": role, "content": join_texts(content, "")});
     if !calls.is_empty() {
-        converted["tool_calls"] = calls.into();
-    } else if converted["content"].is_null() {
-        converted["content"] = "".into();
+        converted_message["tool_calls"] = calls.into();
+    } else if converted_message["content"].is_null() {
+        converted_message["content"] = "".into();
     }
-    [converted].into_iter().chain(results).collect()
+    [converted_message].into_iter().chain(results).collect()
 }

@@ -171,12 +171,13 @@ fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
             }
         }
     }
-    let mut converted = json!({"role": role, "content": join_texts(parts, "\n\n")});
+    let mut converted_message = json!({"role": role, "content": join_texts(parts, "\n\n")});
     if !calls.is_empty() {
-        converted["tool_calls"] = calls.into();
+        converted_message["tool_calls"] = calls.into();
     }
-    let has_content = !converted["content"].is_null() || converted.get("tool_calls").is_some();
-    Ok(results.into_iter().chain(has_content.then_some(converted)).collect())
+    let has_content =
+        !converted_message["content"].is_null() || converted_message.get("tool_calls").is_some();
+    Ok(results.into_iter().chain(has_content.then_some(converted_message)).collect())
 }
 
 /// Returns the text of a field that is a text or a list of blocks.
