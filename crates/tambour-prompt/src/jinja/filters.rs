@@ -156,7 +156,7 @@ fn apply_utc_offset(state: &State<'_, '_>, value: &Value, offset: &Value) -> Res
 
 /// Returns text unchanged and other values as YAML without a final line break. `indent` is a number of
 /// blanks, at most 1,000, before the second and each further line.
-#[expect(clippy::needless_pass_by_value, reason = "minijinja gives them so")]
+#[expect(clippy::needless_pass_by_value, reason = "minijinja passes the arguments by value")]
 fn to_yaml(
     state: &State<'_, '_>,
     value: &Value,
@@ -270,7 +270,7 @@ fn rewrap_messages(input: Option<&Value>, result: Value) -> Result<Value, Error>
 }
 
 /// Joins items in printed form.
-#[expect(clippy::needless_pass_by_value, reason = "minijinja gives them so")]
+#[expect(clippy::needless_pass_by_value, reason = "minijinja passes the arguments by value")]
 fn join_printed(
     state: &State<'_, '_>,
     value: &Value,

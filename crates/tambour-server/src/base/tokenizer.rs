@@ -49,7 +49,8 @@ impl Tokenizer {
     }
 
     /// Counts the tokens of a text. An encoding counts exactly, except that a text of more than 64 KiB is
-    /// counted in parts: a part ends at white space, or, if it has none, perhaps within a token.
+    /// counted in parts: a part ends where white space separates tokens, or, without such a place, perhaps
+    /// within a token.
     #[must_use]
     pub fn count(self, text: &str) -> usize {
         match self {

@@ -76,7 +76,7 @@ pub struct Server {
     hang_up_signals: HangUpSignals,
 }
 
-/// Time that each step of the stop gets: the end of cancelled runs, the end of runs that wait for disk space,
+/// Time that each step of the stop gets: the end of interrupted runs, the end of runs that wait for disk space,
 /// and the end of connections.
 const HALT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -204,7 +204,7 @@ impl Server {
     }
 
     /// Serves until `stop` is ready, then drains: no message begins; running ones get `drain_ms` and are then
-    /// cancelled.
+    /// interrupted.
     ///
     /// # Errors
     /// The server has stopped by itself because its store failed. Nothing that a client has seen is lost; the
