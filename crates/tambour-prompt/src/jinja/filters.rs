@@ -257,7 +257,7 @@ fn select_items(
     rewrap_messages(args.first(), result)
 }
 
-/// Wraps the result of a filter as messages if its input was a list of messages, or a missing one.
+/// Wraps the result of a filter as messages if the input was a list of messages or a missing value.
 fn rewrap_messages(input: Option<&Value>, result: Value) -> Result<Value, Error> {
     let is_message_list = input.is_some_and(|value| {
         value.downcast_object_ref::<MessageList>().is_some()

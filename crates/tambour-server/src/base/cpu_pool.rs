@@ -114,8 +114,8 @@ impl CpuPool {
     }
 }
 
-/// Holder of a flag that is set when the holder is dropped. Work with a copy of the flag sees that nobody
-/// waits for it any more and stops.
+/// Holder of a flag that is set when the holder is dropped. Work that holds a copy of the flag can see that
+/// nobody waits for its result any more, and stop.
 #[derive(Default)]
 pub(crate) struct DropFlag(pub(crate) Arc<AtomicBool>);
 

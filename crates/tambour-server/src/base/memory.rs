@@ -66,8 +66,8 @@ pub(crate) struct MemoryPermit {
     _share: Arc<Semaphore>,
 }
 
-/// Reservation of a request while it is processed. Clones share it: the first to release it releases it for
-/// all.
+/// Reservation of a request while it is processed. Clones share the reservation: the first clone that
+/// releases it does so for all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemoryHold {
     permits: Arc<Mutex<Vec<MemoryPermit>>>,

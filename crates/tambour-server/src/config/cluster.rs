@@ -14,7 +14,7 @@ const MIN_SECRET: usize = 16;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClusterConfig {
-    /// Base URL at which the other servers reach this one; absent: the address that it listens on.
+    /// Base URL at which the other servers reach this one; absent: the address that this one listens on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// Seconds without a sign of life after which the others take over the runs of a server, 2 to 60.

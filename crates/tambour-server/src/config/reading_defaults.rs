@@ -45,7 +45,7 @@ impl ReadingDefaults {
     /// Returns the options of a request: the defaults, overridden by its contract.
     ///
     /// # Errors
-    /// An unknown option, an invalid value, or an option that only the server sets.
+    /// The contract has an unknown option, an invalid value, or an option that only the server sets.
     pub(crate) fn options_for(&self, contract: Option<&Contract>) -> Result<Options, String> {
         let mut options = self.options.clone();
         let Some(contract) = contract else { return Ok(options) };
@@ -58,8 +58,8 @@ impl ReadingDefaults {
             if name == "tools" {
                 return Err("tools are given in `tools` of the request, not as an option".to_owned());
             }
-            // Setting the language would replace the texts, which the operator may have changed. They are in
-            // this language already, so they are kept.
+            // Setting the language would replace the texts, which the operator may have changed. The texts are
+            // in this language already, so they are kept.
             if name == "text_language" && value.as_str() == Some(language_code(self.options.texts.language)) {
                 continue;
             }

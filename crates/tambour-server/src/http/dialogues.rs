@@ -409,7 +409,7 @@ pub(super) async fn input(
     Ok(Json(turn).into_response())
 }
 
-/// Runs one turn without an idempotency key or a stream to its end. The turn continues if the client
+/// Runs one turn to its end, without an idempotency key or a stream. The turn continues if the client
 /// disconnects.
 pub(super) async fn run_turn(
     app: &Arc<App>,

@@ -22,7 +22,7 @@ const MAX_SCHEMA_BYTES: usize = 8 << 20;
 /// Lists the exposed tools of a server, sorted by exposed name.
 ///
 /// # Errors
-/// The server does not list them, or sends too many pages.
+/// The server does not list its tools, or sends too many pages.
 pub(super) async fn list_tools(
     server: &str,
     settings: &McpConfig,

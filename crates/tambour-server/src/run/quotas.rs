@@ -36,8 +36,8 @@ pub(crate) struct Quotas(Mutex<HashMap<String, KeyUsage>>);
 /// Usage of one key.
 #[derive(Default)]
 struct KeyUsage {
-    /// Time up to which the requests so far use up the allowed rate. Each request moves it on by a minute
-    /// divided by the limit; it may be at most a minute ahead.
+    /// Time up to which the requests so far use up the allowed rate. Each request moves this time on by a
+    /// minute divided by the limit, to at most a minute from now.
     rate_until: Option<Instant>,
     /// Date (UTC) of `tokens`.
     day: String,

@@ -52,8 +52,8 @@ pub(crate) async fn load_message_state(
     let schema = match compile_state_schema(engine, &row.owner, &stored_state).await {
         Ok(schema) => schema,
         Err(problem) => {
-            // The schema was valid when it was stored, but the limits are narrower now. Without it,
-            // operations are applied unchecked.
+            // The schema was valid when it was stored, but the limits are narrower now. Without a
+            // schema, operations are applied unchecked.
             tracing::warn!(
                 message_id = row.id,
                 problem = problem.detail(),

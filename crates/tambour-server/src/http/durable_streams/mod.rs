@@ -240,8 +240,8 @@ fn chunk_response(
     response
 }
 
-/// Returns the entity tag of a catch-up read. Its start, its next offset and the state of the stream
-/// determine the body.
+/// Returns the entity tag of a catch-up read. The start of the read, its next offset and the state of the
+/// stream determine the body.
 fn etag(view: View, start: Position, chunk: &Chunk) -> String {
     let state = match (chunk.is_closed, chunk.is_tail) {
         (true, _) => "closed",

@@ -89,7 +89,7 @@ impl CallRound<'_> {
         self.record_result(index, Err(error.error(self.language)), metrics);
     }
 
-    /// Refuses all calls: those with an error get it as their result, the others get `other_error`.
+    /// Refuses all calls: a call with an error gets this error as its result, the others get `other_error`.
     pub(super) fn refuse_all(
         &mut self,
         errors: &[Option<CallError>],
