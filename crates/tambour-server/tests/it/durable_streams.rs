@@ -276,7 +276,7 @@ async fn a_quiet_stream_has_comments() {
 #[tokio::test]
 async fn lines_of_a_text_are_the_same_wherever_it_is_divided() {
     let gate = Gate::new();
-    let pieces = [" a\r", "\nb\rc", "\n\n d\r\n", "  e", "\r", "\r", "f\n"];
+    let pieces = [" a\r", "\nb\rc", "\n\n d\r\n", "  e", "\r", "\r", "f\n", "g\\r", "\nh"];
     let mock = MockServer::start(vec![gated_script(&pieces, &gate)]).await;
     let server = TestServer::start_default(&mock).await;
     let id = start_message(&server, &plain_request()).await;

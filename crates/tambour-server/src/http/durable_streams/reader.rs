@@ -173,7 +173,7 @@ impl StreamReader {
         let entry = batch.entries().find(|entry| entry.number == number);
         Ok(match entry {
             Some(entry) if is_end(entry.kind) => EntryAt::End,
-            Some(entry) => EntryAt::Other(is_raw(entry.kind) && entry.json.ends_with("\\r\"")),
+            Some(entry) => EntryAt::Other(is_raw(entry.kind) && ends_with_carriage_return(&entry.json)),
             None => EntryAt::Other(false),
         })
     }
@@ -208,6 +208,13 @@ impl StreamReader {
 
 fn is_raw(kind: LogEntryKind<'_>) -> bool {
     matches!(kind, LogEntryKind::Raw(_))
+}
+
+/// Returns `true` if a JSON string ends with a carriage return, which the log writes as `\r`. After an escaped
+/// backslash, `r` is a letter.
+fn ends_with_carriage_return(json: &str) -> bool {
+    let before_letter = json.strip_suffix("r\"");
+    before_letter.is_some_and(|text| (text.len() - text.trim_end_matches('\\').len()) % 2 == 1)
 }
 
 fn is_end(kind: LogEntryKind<'_>) -> bool {
