@@ -80,14 +80,14 @@ impl Batch {
         batch
     }
 
-    /// Removes the entries up to number `after`.
+    /// Removes the entries up to and including number `last_skipped`.
     #[must_use]
-    pub fn skip_through(mut self, after: u64) -> Batch {
-        let skipped = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
+    pub fn skip_through(mut self, last_skipped: u64) -> Batch {
+        let skipped = usize::try_from((last_skipped + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
         if skipped > 0 {
             let line_end = memchr::memchr_iter(b'\n', &self.body).nth(skipped - 1);
             self.body.drain(..line_end.map_or(self.body.len(), |line_end| line_end + 1));
-            self.first = (after + 1).min(self.last + 1);
+            self.first = (last_skipped + 1).min(self.last + 1);
         }
         self
     }

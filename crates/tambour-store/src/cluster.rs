@@ -74,21 +74,21 @@ pub trait Cluster: Send + Sync {
     /// The database failed.
     async fn secret(&self, new_secret: &str) -> Result<String, StoreError>;
 
-    /// Takes or renews a duty, which one server at a time has for a minute. Returns `true` if this server has
-    /// the duty.
+    /// Takes or renews the lease of a periodic task, such as the sweep: one server at a time holds it, for a
+    /// minute. Returns `true` if this server holds it.
     ///
     /// # Errors
     /// The database failed.
-    async fn hold_duty(&self, name: &str) -> Result<bool, StoreError>;
+    async fn hold_task_lease(&self, name: &str) -> Result<bool, StoreError>;
 
     /// Returns a number that rises whenever a server changes settings or keys.
     ///
     /// # Errors
     /// The database failed.
-    async fn change_number(&self) -> Result<i64, StoreError>;
+    async fn shared_version(&self) -> Result<i64, StoreError>;
 
-    /// Counts a request of a key that may send one request per `interval`, those of a minute at once. Returns
-    /// the time to wait if the request is refused; a refused request does not count.
+    /// Counts a request of a key that may send one request per `interval` on average, with bursts of up to a
+    /// minute's worth. Returns the time to wait if the request is refused; a refused request does not count.
     ///
     /// # Errors
     /// The database failed.

@@ -12,8 +12,8 @@ use crate::{CommandOutcome, output};
 /// List used, undefined and unused variables of templates, scripts and Skeins, one a line with its place
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  echo 'Hi {name}, it is {%time%}' | tambour prompt vars -\n\n\
-    What a script declares is defined for all files. YAML files are scripts (`sessions`) or Skeins (`blocks`), all others \
-    templates.")]
+    What a script declares is defined for all files. A YAML file with the key `sessions` is a script, one with \
+    `blocks` a Skein; all other files are templates.")]
 pub(crate) struct VarsCommand {
     /// Files; `-` is a template on standard input
     #[arg(required = true, value_name = "FILE")]

@@ -61,7 +61,7 @@ fn random_guessed_value(words: &mut WordSource) -> String {
 
 /// Picks one of the faults that this kind of block can have; most blocks get none.
 fn random_fault(words: &mut WordSource, possible_faults: &[BlockZone]) -> BlockZone {
-    if words.is_once_in(3) { *words.random().pick(possible_faults) } else { BlockZone::Plain }
+    if words.draw_one_in(3) { *words.random().pick(possible_faults) } else { BlockZone::Plain }
 }
 
 /// Makes a block of Filament.
@@ -106,7 +106,7 @@ pub(super) fn filament(words: &mut WordSource) -> WrittenBlock {
 fn operations_block(words: &mut WordSource) -> WrittenBlock {
     let fault = random_fault(words, &[BlockZone::Guessed]);
     let name = words.pick(&["variable_update", "state_update", "UpdateVariable"]);
-    let analysis = if words.is_once_in(2) {
+    let analysis = if words.draw_one_in(2) {
         format!("<analysis>{}</analysis>\n", words.text_line())
     } else {
         String::new()
@@ -118,7 +118,7 @@ fn operations_block(words: &mut WordSource) -> WrittenBlock {
         let (path, line) = (json.words().word(), json.words().text_line());
         let value = match fault {
             BlockZone::Guessed => random_guessed_value(json.words()),
-            _ if json.words().is_once_in(3) => json.write_random(1),
+            _ if json.words().draw_one_in(3) => json.write_random(1),
             _ => json.write_string(&line),
         };
         let op = json.words().pick(&["SET", "PUSH"]);
@@ -160,7 +160,7 @@ fn random_call_fields(words: &mut WordSource) -> CallFields {
         BlockZone::Doubled => fields.push(("text", json.write_string(&line))),
         _ => fields.push(("more", json.write_random(1))),
     }
-    if json.words().is_once_in(2) {
+    if json.words().draw_one_in(2) {
         fields.reverse();
     }
     CallFields { name, args: json.write_object(&fields), fault }
@@ -203,7 +203,7 @@ pub(super) fn toolcall(words: &mut WordSource, is_in_code_span: bool) -> Written
 fn json_call(words: &mut WordSource, form: &str) -> WrittenBlock {
     let CallFields { name, args, mut fault } = random_call_fields(words);
     let mut call = format!("{{\"name\": \"{name}\", \"arguments\": {args}}}");
-    if fault == BlockZone::Plain && matches!(form, "hermes" | "mistral_list") && words.is_once_in(8) {
+    if fault == BlockZone::Plain && matches!(form, "hermes" | "mistral_list") && words.draw_one_in(8) {
         // Two names, one of which might be the right one.
         call = format!("{{\"name\": \"other\", \"name\": \"{name}\", \"arguments\": {args}}}");
         fault = BlockZone::Doubled;
@@ -310,7 +310,7 @@ fn element_calls(words: &mut WordSource, tags: &ElementTags) -> WrittenBlock {
     };
     let fault = random_fault(words, possible_faults);
     let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
-    let count = if fault == BlockZone::Plain && words.is_once_in(3) { 2 } else { 1 };
+    let count = if fault == BlockZone::Plain && words.draw_one_in(3) { 2 } else { 1 };
     let mut calls = String::new();
     for _ in 0..count {
         let text = words.prose();
@@ -320,13 +320,13 @@ fn element_calls(words: &mut WordSource, tags: &ElementTags) -> WrittenBlock {
                 arguments.push(tags.format_argument("more", &random_guessed_value(words), false))
             }
             BlockZone::Doubled => arguments.push(tags.format_argument("text", &words.text_line(), true)),
-            _ if words.is_once_in(2) => {
+            _ if words.draw_one_in(2) => {
                 let json_text = LooseJsonWriter::new(words).write_random(1);
                 arguments.push(tags.format_argument("more", &json_text, false));
             }
             _ => {}
         }
-        if words.is_once_in(2) {
+        if words.draw_one_in(2) {
             arguments.reverse();
         }
         calls +=
@@ -344,7 +344,7 @@ pub(super) fn plan(words: &mut WordSource) -> WrittenBlock {
     let mut call = vec![("name", format!("\"{name}\"")), ("args", args)];
     let mut mode = vec![("response_mode", "\"TOOL_EXECUTION\"".to_owned())];
     let mut is_wrapped = false;
-    if fault == BlockZone::Plain && words.is_once_in(4) {
+    if fault == BlockZone::Plain && words.draw_one_in(4) {
         fault = BlockZone::Doubled;
         match words.below(3) {
             0 => call.insert(0, ("name", "\"other\"".to_owned())),

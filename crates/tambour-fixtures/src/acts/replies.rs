@@ -281,7 +281,7 @@ impl Composer<'_> {
         make_block: fn(&mut WordSource, bool) -> WrittenBlock,
     ) {
         let (open, close) = *self.words.random().pick(marks);
-        let is_unopened = self.zones.contains(&Unopened) && self.words.is_once_in(4);
+        let is_unopened = self.zones.contains(&Unopened) && self.words.draw_one_in(4);
         if !is_unopened {
             self.push_text(open);
         }
@@ -321,7 +321,7 @@ pub(super) fn count_word(text: &[u8], word: WordNumber) -> usize {
 
 fn filament(composer: &mut Composer<'_>) {
     let make_block = |words: &mut WordSource, _: bool| blocks::filament(words);
-    if composer.words.is_once_in(3) {
+    if composer.words.draw_one_in(3) {
         composer.push_reasoning(FILAMENT_REASONING_MARKS, make_block);
     }
     composer.push_text("<content>\n");
@@ -339,14 +339,14 @@ fn filament(composer: &mut Composer<'_>) {
 }
 
 fn toolcall(composer: &mut Composer<'_>) {
-    if composer.words.is_once_in(3) {
+    if composer.words.draw_one_in(3) {
         composer.push_reasoning(REASONING_MARKS, blocks::toolcall);
     }
     for _ in 0..composer.words.below(3) {
         composer.push_prose();
         composer.push_enclosed_block(blocks::toolcall);
     }
-    if composer.words.is_once_in(2) {
+    if composer.words.draw_one_in(2) {
         composer.push_prose();
     }
     for _ in 0..composer.words.below(3) {
@@ -354,7 +354,7 @@ fn toolcall(composer: &mut Composer<'_>) {
         composer.push_block(Plain, written_block);
         composer.push_text("\n");
     }
-    if composer.words.is_once_in(6) {
+    if composer.words.draw_one_in(6) {
         composer.push_text("<|channel|>final<|message|>");
         composer.push_prose();
         let written_block = blocks::toolcall(composer.words, false);
@@ -374,20 +374,20 @@ fn ai_say(composer: &mut Composer<'_>) {
 
 /// Writes a reply in which at most one object may act, perhaps after other objects that must not.
 fn object_reply(composer: &mut Composer<'_>, make_block: fn(&mut WordSource, bool) -> WrittenBlock) {
-    if composer.words.is_once_in(3) {
+    if composer.words.draw_one_in(3) {
         composer.push_reasoning(REASONING_MARKS, make_block);
     }
     for _ in 0..composer.words.below(3) {
         composer.push_prose();
         composer.push_enclosed_block(make_block);
     }
-    if composer.words.is_once_in(2) {
-        let is_fenced = composer.words.is_once_in(3);
+    if composer.words.draw_one_in(2) {
+        let is_fenced = composer.words.draw_one_in(3);
         composer.push_text(if is_fenced { "\n```json\n" } else { "\n" });
         let written_block = make_block(composer.words, false);
         composer.push_block(Plain, written_block);
         composer.push_text(if is_fenced { "\n```\n" } else { "\n" });
-        if composer.words.is_once_in(3) {
+        if composer.words.draw_one_in(3) {
             composer.push_prose();
         }
     }

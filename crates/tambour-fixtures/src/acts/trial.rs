@@ -83,9 +83,9 @@ pub fn make_action_trial(dialect: &str, seed: u64) -> ActionTrial {
     let finish = words.pick(&["stop", "stop", "stop", "tool_calls", "length", "unknown", "failed"]);
     let reply = Reply::new(dialect, &mut words);
     let mut input = reply.text.clone().into_bytes();
-    if !words.is_once_in(4) {
+    if !words.draw_one_in(4) {
         input = damage_reply(&mut words, reply.text.clone());
-    } else if words.is_once_in(2) {
+    } else if words.draw_one_in(2) {
         let at = words.below(input.len() + 1);
         input.truncate(at);
     }
@@ -98,19 +98,19 @@ pub fn make_action_trial(dialect: &str, seed: u64) -> ActionTrial {
 fn random_options(words: &mut WordSource) -> Options {
     let mut options = Options::default();
     options.round = Some(ExitRound { round: 2, max_rounds: 5, criteria: ExitCriteria::default() });
-    if !words.is_once_in(8) {
+    if !words.draw_one_in(8) {
         let text_schema = json!({ "type": "string" });
         let schema = json!({ "type": "object", "properties": { "text": text_schema }, "required": ["text"] });
         options.tools = ToolRegistry::from_json(&json!({ TOOL: schema })).ok();
     }
-    if words.is_once_in(3) {
+    if words.draw_one_in(3) {
         options.state = Some(AttachedState { state: json!({}), ..AttachedState::default() });
     }
     let mut set = |name: &str, value: &str| options.set(name, value).expect("the option is known");
-    if words.is_once_in(4) {
+    if words.draw_one_in(4) {
         set("aiplan.drop_invalid_calls", "true");
     }
-    if words.is_once_in(4) {
+    if words.draw_one_in(4) {
         set("aiplan.variant", "v2");
     }
     options

@@ -172,7 +172,7 @@ impl ReplyDamage<'_> {
                 let at = self.random_offset();
                 let (times, space) = (self.words.below(300), self.words.pick(&[" ", "\n", "\t", "\u{3000}"]));
                 let mut piece = space.repeat(times);
-                if self.words.is_once_in(2) {
+                if self.words.draw_one_in(2) {
                     piece.push_str(&self.words.word());
                 }
                 self.insert(at, piece.as_bytes());
@@ -184,7 +184,7 @@ impl ReplyDamage<'_> {
             _ => {
                 // Removes everything before or after an offset.
                 let at = self.random_offset();
-                if self.words.is_once_in(2) {
+                if self.words.draw_one_in(2) {
                     self.bytes.drain(..at);
                 } else {
                     self.bytes.truncate(at);
@@ -209,12 +209,12 @@ impl ReplyDamage<'_> {
 
     /// Draws an offset, mostly at the border of a part or word.
     fn random_offset(&mut self) -> usize {
-        if self.words.is_once_in(6) || self.bytes.is_empty() {
+        if self.words.draw_one_in(6) || self.bytes.is_empty() {
             return self.words.below(self.bytes.len() + 1);
         }
         let parts = find_parts(&self.bytes);
         let part = &parts[self.words.below(parts.len())];
-        if self.words.is_once_in(2) { part.start } else { part.end }
+        if self.words.draw_one_in(2) { part.start } else { part.end }
     }
 
     /// Draws a range of less than `max_len` bytes.

@@ -35,7 +35,7 @@ impl<'a> LooseJsonWriter<'a> {
     /// Writes a string.
     pub(crate) fn write_string(&mut self, text: &str) -> String {
         let mut out = String::from("\"");
-        let has_needless_escapes = self.words.is_once_in(4);
+        let has_needless_escapes = self.words.draw_one_in(4);
         for c in text.chars() {
             match c {
                 '"' => out.push_str("\\\""),

@@ -94,7 +94,7 @@ impl ReplyPool {
     pub fn make_reply(&self, dialect: &str, words: &mut WordSource) -> String {
         let is_of_dialect = |(name, _): &&(String, String)| dialect == "auto" || name == dialect;
         let fixtures: Vec<&(String, String)> = self.valid_fixtures.iter().filter(is_of_dialect).collect();
-        if !fixtures.is_empty() && words.is_once_in(4) {
+        if !fixtures.is_empty() && words.draw_one_in(4) {
             let index = words.below(fixtures.len());
             return plant_words(&fixtures[index].1, words);
         }
@@ -117,7 +117,7 @@ fn plant_words(reply: &str, words: &mut WordSource) -> String {
             }
             '>' => is_in_tag = false,
             ' ' | '，' | '。'
-                if !is_in_tag && at > 0 && is_letter(at - 1) && is_letter(at + 1) && words.is_once_in(2) =>
+                if !is_in_tag && at > 0 && is_letter(at - 1) && is_letter(at + 1) && words.draw_one_in(2) =>
             {
                 out.push_str(&words.word());
                 out.push(' ');
@@ -161,19 +161,22 @@ fn filament_reply(words: &mut WordSource) -> String {
         reply += &format!("<{name}>\n{}\n</{name}>{}", words.prose(), random_space(words));
     }
     for part in 0..1 + words.below(2) {
-        if part == 1 && words.is_once_in(2) {
+        if part == 1 && words.draw_one_in(2) {
             reply += &filament_block(words);
         }
         let text = words.markdown();
         let comment =
-            if words.is_once_in(3) { format!("\n<!-- {} -->\n", words.text_line()) } else { String::new() };
-        let details = if words.is_once_in(4) {
+            if words.draw_one_in(3) { format!("\n<!-- {} -->\n", words.text_line()) } else { String::new() };
+        let details = if words.draw_one_in(4) {
             format!("\n<details><summary>{}</summary>\n{}\n</details>\n", words.text_line(), words.prose())
         } else {
             String::new()
         };
-        let html =
-            if words.is_once_in(4) { format!("\n<b>{}</b> <i>x</i>\n", words.word()) } else { String::new() };
+        let html = if words.draw_one_in(4) {
+            format!("\n<b>{}</b> <i>x</i>\n", words.word())
+        } else {
+            String::new()
+        };
         reply += &format!("<content>\n{text}{comment}{details}{html}\n</content>{}", random_space(words));
     }
     for _ in 0..words.below(4) {
@@ -188,7 +191,7 @@ fn filament_block(words: &mut WordSource) -> String {
     match words.below(9) {
         0 | 1 => {
             let name = words.pick(&["variable_update", "variable_update", "state_update", "UpdateVariable"]);
-            let analysis = if words.is_once_in(3) {
+            let analysis = if words.draw_one_in(3) {
                 String::new()
             } else {
                 format!("<analysis>{}</analysis>\n", words.text_line())
@@ -199,7 +202,7 @@ fn filament_block(words: &mut WordSource) -> String {
             for _ in 0..count {
                 let (path, text) = (json.words().word(), json.words().text_line());
                 let value =
-                    if json.words().is_once_in(4) { json.write_random(1) } else { json.write_string(&text) };
+                    if json.words().draw_one_in(4) { json.write_random(1) } else { json.write_string(&text) };
                 let op = json.words().pick(&["SET", "PUSH", "SET", "set", "ADD", "NOD"]);
                 operations.push(json.write_list(&[format!("\"{op}\""), format!("\"{path}\""), value]));
             }
@@ -246,7 +249,7 @@ fn filament_block(words: &mut WordSource) -> String {
 
 /// Makes reasoning for the beginning of a reply one time in three, else an empty text.
 fn random_draft(words: &mut WordSource) -> String {
-    if !words.is_once_in(3) {
+    if !words.draw_one_in(3) {
         return String::new();
     }
     let (open, close) = *words.random().pick(REASONING_MARKS);
@@ -267,30 +270,30 @@ fn random_surrounding_text(words: &mut WordSource) -> String {
 
 /// Puts `reply` in a code fence one time in `times`.
 fn fence_reply(words: &mut WordSource, reply: String, language: &str, times: usize) -> String {
-    if !words.is_once_in(times) {
+    if !words.draw_one_in(times) {
         return reply;
     }
     let fence = words.pick(&["```", "```", "````", "~~~"]);
-    let language = if words.is_once_in(4) { "" } else { language };
+    let language = if words.draw_one_in(4) { "" } else { language };
     let info_string =
-        if words.is_once_in(8) { format!("{language} {}", words.word()) } else { language.to_owned() };
+        if words.draw_one_in(8) { format!("{language} {}", words.word()) } else { language.to_owned() };
     format!("{fence}{info_string}\n{reply}\n{fence}")
 }
 
 fn thinkingml_reply(words: &mut WordSource) -> String {
     let mut reply = String::new();
-    if words.is_once_in(3) {
+    if words.draw_one_in(3) {
         reply += &format!("<think>{}</think>\n", words.prose());
     }
-    if words.is_once_in(2) {
+    if words.draw_one_in(2) {
         reply += &format!("<serp>{}</serp>\n", words.text_line());
     }
     reply += &random_surrounding_text(words);
     reply += "<thinking>\n";
     for id in 1..=1 + words.below(3) {
         let (title, text) = (words.text_line(), words.prose());
-        let text = if words.is_once_in(8) { format!("{text} &lt;final&gt; {}", words.word()) } else { text };
-        reply += &if words.is_once_in(16) {
+        let text = if words.draw_one_in(8) { format!("{text} &lt;final&gt; {}", words.word()) } else { text };
+        reply += &if words.draw_one_in(16) {
             format!("<phase id=\"{id}\" title=\"{title}\">\n{text}\n</phase>\n")
         } else {
             format!("<phase id=\"{id}\">\n<title>{title}</title>\n{text}\n</phase>\n")
@@ -298,7 +301,7 @@ fn thinkingml_reply(words: &mut WordSource) -> String {
     }
     reply += "</thinking>\n<final>\n";
     reply += &words.markdown();
-    if !words.is_once_in(4) {
+    if !words.draw_one_in(4) {
         let queries: Vec<String> = (0..words.below(4)).map(|_| words.query()).collect();
         let queries = queries.iter().map(|query| format!("\"{query}\"")).collect::<Vec<_>>().join(",");
         reply += &format!("\n<!-- <serp_queries>\n[{queries}]\n</serp_queries> -->");
@@ -306,20 +309,21 @@ fn thinkingml_reply(words: &mut WordSource) -> String {
     reply += "\n</final>\n";
     reply = fence_reply(words, reply, "xml", 10);
     let (before, after) = (random_surrounding_text(words), random_surrounding_text(words));
-    let before = if words.is_once_in(3) { random_draft(words) + &before } else { before };
+    let before = if words.draw_one_in(3) { random_draft(words) + &before } else { before };
     before + &reply + &after
 }
 
 fn toolcall_reply(words: &mut WordSource) -> String {
-    let mut reply = if words.is_once_in(4) { String::new() } else { plain_or_format_reply(words, 12) + "\n" };
+    let mut reply =
+        if words.draw_one_in(4) { String::new() } else { plain_or_format_reply(words, 12) + "\n" };
     let form = words.below(CALL_FORMS);
     for _ in 0..words.below(4) {
         // A model mixes written forms now and then.
-        let form = if words.is_once_in(12) { words.below(CALL_FORMS) } else { form };
+        let form = if words.draw_one_in(12) { words.below(CALL_FORMS) } else { form };
         reply += &random_call(words, form);
         reply += words.pick(&["\n", "", "\n\n"]);
     }
-    if words.is_once_in(3) {
+    if words.draw_one_in(3) {
         reply += &words.prose();
     }
     reply
@@ -335,7 +339,7 @@ fn random_call(words: &mut WordSource, form: usize) -> String {
     let fields = [("text", json.write_string(&text)), ("more", json.write_random(1))];
     let args = json.write_object(&fields);
     let mut fields = vec![("name", "\"note\"".to_owned()), ("arguments", args.clone())];
-    if json.words().is_once_in(12) {
+    if json.words().draw_one_in(12) {
         fields.push(("why", json.write_string(&line)));
     }
     let call = json.write_object(&fields);
@@ -367,8 +371,8 @@ fn plain_reply(words: &mut WordSource) -> String {
 /// Makes a plain reply, with reasoning now and then. One time in `times` it is about formats.
 fn plain_or_format_reply(words: &mut WordSource, times: usize) -> String {
     let mut reply = random_draft(words);
-    reply += &if words.is_once_in(times) { words.format_answer() } else { words.markdown() };
-    if words.is_once_in(4) {
+    reply += &if words.draw_one_in(times) { words.format_answer() } else { words.markdown() };
+    if words.draw_one_in(4) {
         let (open, close) = *words.random().pick(REASONING_MARKS);
         let text = words.prose();
         let answer = words.markdown();

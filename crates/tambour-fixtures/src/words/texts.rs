@@ -53,9 +53,9 @@ impl WordSource {
         &mut self.random
     }
 
-    /// Draws true with a chance of one in `times`.
-    pub fn is_once_in(&mut self, times: usize) -> bool {
-        self.random.below(times) == 0
+    /// Draws true with a chance of one in `count`.
+    pub fn draw_one_in(&mut self, count: usize) -> bool {
+        self.random.below(count) == 0
     }
 
     /// Draws a number below `end`.
@@ -80,8 +80,8 @@ impl WordSource {
         let mut text = self.word();
         for _ in 0..self.random.below(3) {
             text.push(' ');
-            text.push_str(if self.is_once_in(2) { self.random.pick::<&str>(FILLERS) } else { "and" });
-            if self.is_once_in(2) {
+            text.push_str(if self.draw_one_in(2) { self.random.pick::<&str>(FILLERS) } else { "and" });
+            if self.draw_one_in(2) {
                 text.push(' ');
                 text.push_str(&self.word());
             }
@@ -96,8 +96,8 @@ impl WordSource {
             1 => format!("{} --> b", self.word()),
             2 => format!("训练 {}", self.word()),
             // Longer than 80 characters.
-            3 if self.is_once_in(4) => format!("{}{} {}", self.word(), " long".repeat(15), self.word()),
-            4 if self.is_once_in(4) => format!("{} mail a@b.com", self.word()),
+            3 if self.draw_one_in(4) => format!("{}{} {}", self.word(), " long".repeat(15), self.word()),
+            4 if self.draw_one_in(4) => format!("{} mail a@b.com", self.word()),
             _ => format!("how to {}", self.word()),
         }
     }

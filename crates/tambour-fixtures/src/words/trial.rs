@@ -38,11 +38,11 @@ pub struct WordTrial {
 pub fn make_trial(dialect: &str, seed: u64, replies: &ReplyPool) -> WordTrial {
     let mut words = WordSource::new(RandomSource::new(seed));
     // Half of all trials use the default settings.
-    let choice = if words.is_once_in(2) { 0 } else { words.random().next_bits() as u16 };
-    let reasoning = words.is_once_in(12).then(|| words.prose());
+    let choice = if words.draw_one_in(2) { 0 } else { words.random().next_bits() as u16 };
+    let reasoning = words.draw_one_in(12).then(|| words.prose());
     let reply = replies.make_reply(dialect, &mut words);
     let input = damage_reply(&mut words, reply);
-    let next_reply = words.is_once_in(4).then(|| {
+    let next_reply = words.draw_one_in(4).then(|| {
         let reply = replies.make_reply(dialect, &mut words);
         damage_reply(&mut words, reply)
     });
@@ -56,7 +56,7 @@ pub fn make_long_trial(dialect: &str, seed: u64, replies: &ReplyPool) -> WordTri
     // In `WordTrial::new`, the choices 6 to 11 are the six ends with the small limits.
     let choice = words.below(6) as u16 + 6;
     let reply = replies.make_reply(dialect, &mut words);
-    let input = if words.is_once_in(2) { reply.into_bytes() } else { damage_reply(&mut words, reply) };
+    let input = if words.draw_one_in(2) { reply.into_bytes() } else { damage_reply(&mut words, reply) };
     WordTrial::new(dialect, choice, seed, input)
 }
 

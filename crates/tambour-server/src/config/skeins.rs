@@ -20,7 +20,8 @@ pub(crate) fn parse_skein(value: &Value) -> tambour::Result<Skein> {
 }
 
 /// Sets the option `filament.structure` as the Skein's protocols require, and `filament.views` as the client
-/// wants. Options that the contract sets are kept. An invalid Skein is ignored.
+/// wants. Options that the contract sets are kept, and `filament.protocols` of the contract also keeps
+/// `filament.structure`. An invalid Skein is ignored.
 ///
 /// # Errors
 /// `views` are invalid.

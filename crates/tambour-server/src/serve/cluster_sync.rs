@@ -45,7 +45,7 @@ pub(crate) async fn run(app: Arc<App>) {
 /// Reads keys and settings if any server has changed them since `seen_changes`, and the usage of keys.
 async fn refresh(app: &App, seen_changes: &mut Option<i64>) -> Result<(), StoreError> {
     let Some(cluster) = app.store.cluster() else { return Ok(()) };
-    let changes = cluster.change_number().await?;
+    let changes = cluster.shared_version().await?;
     if *seen_changes != Some(changes) {
         {
             let _change_guard = app.keys.change_lock.lock().await;

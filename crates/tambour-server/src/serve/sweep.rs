@@ -53,7 +53,7 @@ pub(crate) async fn run(app: Arc<App>) {
 /// Returns `true` if this server sweeps: one of the servers that share the database does.
 async fn is_on_duty(app: &App) -> bool {
     let Some(cluster) = app.store.cluster() else { return true };
-    cluster.hold_duty("sweep").await.unwrap_or_else(|error| {
+    cluster.hold_task_lease("sweep").await.unwrap_or_else(|error| {
         tracing::warn!(%error, "the database does not say which server sweeps");
         false
     })

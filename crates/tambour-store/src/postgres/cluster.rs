@@ -55,7 +55,7 @@ impl Cluster for PostgresStore {
         Ok(query.fetch_one(self.pool()).await?)
     }
 
-    async fn hold_duty(&self, name: &str) -> Result<bool, StoreError> {
+    async fn hold_task_lease(&self, name: &str) -> Result<bool, StoreError> {
         let query = sqlx::query(
             "insert into duties (name, server, lease_until) values ($1, $2, now() + interval '1 minute') \
              on conflict (name) do update set server = excluded.server, lease_until = excluded.lease_until \
@@ -66,7 +66,7 @@ impl Cluster for PostgresStore {
         Ok(result.rows_affected() > 0)
     }
 
-    async fn change_number(&self) -> Result<i64, StoreError> {
+    async fn shared_version(&self) -> Result<i64, StoreError> {
         let query =
             sqlx::query_scalar("select cast(coalesce(sum(version), 0) as bigint) from shared_versions");
         Ok(query.fetch_one(self.pool()).await?)

@@ -73,7 +73,7 @@ impl AutoReader {
         }
     }
 
-    /// Returns the extent of the received text, by the window and `limits.hold`.
+    /// Returns how much of the text needed for the decision has been received.
     fn extent(&self) -> PrefixExtent {
         if self.buffer.len() + self.reasoning.len() >= self.options.limits.hold {
             PrefixExtent::All

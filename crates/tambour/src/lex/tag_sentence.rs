@@ -135,8 +135,8 @@ const CJK_SENTENCE_WORDS: &[&str] = &[
     "태그",
 ];
 
-/// Characters after `是` or `は` that show that it is not the verb or particle of a sentence about the tag:
-/// they form another word with it, or end it as an answer ("yes.").
+/// Characters after `是` or `は` that do not continue a sentence about the tag: the two form another word, or
+/// the first is a whole answer ("yes.").
 const CJK_NON_SENTENCE_CHARS: &[char] =
     &['的', '啊', '吗', '呀', '否', '不', '吧', '呢', '，', '。', '！', ',', '.', '!', 'い'];
 

@@ -10,7 +10,7 @@ pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
     let mut events: Vec<(&str, Vec<(&str, String)>)> = Vec::new();
     let mut json = LooseJsonWriter::new_one_line(words);
     let to_json = |json: &mut LooseJsonWriter<'_>, text: String| json.write_string(&text);
-    if json.words().is_once_in(2) {
+    if json.words().draw_one_in(2) {
         let line = json.words().text_line();
         events.push(("serp_summary", vec![("text", to_json(&mut json, line))]));
     }
@@ -28,7 +28,7 @@ pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
         let markdown = json.words().markdown();
         events.push(("final_delta", vec![("text", to_json(&mut json, markdown))]));
     }
-    if json.words().is_once_in(2) {
+    if json.words().draw_one_in(2) {
         let queries: Vec<String> = (0..json.words().below(4)).map(|_| json.words().query()).collect();
         let queries: Vec<String> = queries.iter().map(|query| json.write_string(query)).collect();
         let queries = json.write_list(&queries);
@@ -37,16 +37,16 @@ pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
     events.push(("final_end", vec![]));
     // Fields of a flat event are next to its name instead of within `data`.
     let (is_flat, is_sse, is_list) =
-        (json.words().is_once_in(6), json.words().is_once_in(12), json.words().is_once_in(16));
+        (json.words().draw_one_in(6), json.words().draw_one_in(12), json.words().draw_one_in(16));
     // Models write other keys for `event` and `text` now and then.
-    let event_key = if json.words().is_once_in(16) { "type" } else { "event" };
-    let text_key = json.words().is_once_in(12).then(|| json.words().pick(&["content", "delta"]));
+    let event_key = if json.words().draw_one_in(16) { "type" } else { "event" };
+    let text_key = json.words().draw_one_in(12).then(|| json.words().pick(&["content", "delta"]));
     let mut output_lines = Vec::new();
     for (name, mut fields) in events {
         if let Some(text_key) = text_key {
             fields.iter_mut().filter(|(key, _)| *key == "text").for_each(|(key, _)| *key = text_key);
         }
-        if json.words().is_once_in(20) {
+        if json.words().draw_one_in(20) {
             let value = json.write_random(1);
             fields.push(("note", value));
         }
@@ -58,7 +58,7 @@ pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
         } else {
             let data = json.write_object(&fields);
             let mut fields = vec![(event_key, format!("\"{name}\"")), ("data", data)];
-            if json.words().is_once_in(20) {
+            if json.words().draw_one_in(20) {
                 let value = json.write_random(1);
                 let at = json.words().below(3);
                 fields.insert(at, ("extra", value));
@@ -66,7 +66,7 @@ pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
             json.write_object(&fields)
         };
         output_lines.push(line);
-        if json.words().is_once_in(30) {
+        if json.words().draw_one_in(30) {
             let value = json.write_random(0);
             output_lines.push(json.write_object(&[("event", "\"progress\"".to_owned()), ("data", value)]));
         }
@@ -83,7 +83,7 @@ pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
 pub(super) fn aiplan_reply(words: &mut WordSource) -> String {
     const TOOLS: &[&str] =
         &["createComprehensiveSRS", "editSRSDocument", "classifyProjectComplexity", "lintSRSDocument"];
-    let has_calls = words.is_once_in(2);
+    let has_calls = words.draw_one_in(2);
     let mut json = LooseJsonWriter::new(words);
     let thought = json.words().prose();
     let mut fields = vec![("thought", json.write_string(&thought))];
@@ -92,14 +92,14 @@ pub(super) fn aiplan_reply(words: &mut WordSource) -> String {
         fields.push(("direct_response", "null".to_owned()));
         let mut calls = Vec::new();
         for _ in 0..=json.words().below(2) {
-            let name = if json.words().is_once_in(12) {
+            let name = if json.words().draw_one_in(12) {
                 json.words().word()
             } else {
                 json.words().pick(TOOLS).to_owned()
             };
             let input = json.words().prose();
             let mut args = vec![("userInput", json.write_string(&input))];
-            if json.words().is_once_in(2) {
+            if json.words().draw_one_in(2) {
                 let domain = json.words().text_line();
                 let feature = json.words().text_line();
                 let session_data = [
@@ -110,18 +110,18 @@ pub(super) fn aiplan_reply(words: &mut WordSource) -> String {
                 args.push(("sessionData", json.write_object(&session_data)));
             }
             let mut args = json.write_object(&args);
-            if json.words().is_once_in(12) {
+            if json.words().draw_one_in(12) {
                 args = json.write_string(&args);
             }
             let name = json.write_string(&name);
             let alias = json.words().pick(&["parameters", "arguments"]);
-            let args_key = if json.words().is_once_in(12) { alias } else { "args" };
+            let args_key = if json.words().draw_one_in(12) { alias } else { "args" };
             let mut call = vec![("name", name), (args_key, args)];
-            if json.words().is_once_in(12) {
+            if json.words().draw_one_in(12) {
                 call.push(("why", json.write_random(1)));
             }
             let mut call = json.write_object(&call);
-            if json.words().is_once_in(16) {
+            if json.words().draw_one_in(16) {
                 call = json.write_object(&[("type", "\"function\"".to_owned()), ("function", call)]);
             }
             calls.push(call);
@@ -134,7 +134,7 @@ pub(super) fn aiplan_reply(words: &mut WordSource) -> String {
         fields.push(("direct_response", json.write_string(&answer)));
         fields.push(("tool_calls", "[]".to_owned()));
     }
-    if json.words().is_once_in(8) {
+    if json.words().draw_one_in(8) {
         let value = json.write_random(1);
         fields.push(("execution_plan", value));
     }
@@ -145,10 +145,10 @@ pub(super) fn aiplan_reply(words: &mut WordSource) -> String {
         1 => reply = json.write_object(&[("plan", reply)]),
         _ => {}
     }
-    if words.is_once_in(12) {
+    if words.draw_one_in(12) {
         reply = insert_comment(words, &reply);
     }
-    let times = if words.is_once_in(4) { 4 } else { 1 };
+    let times = if words.draw_one_in(4) { 4 } else { 1 };
     let reply = fence_reply(words, reply, "json", times);
     let (draft, before, after) =
         (random_draft(words), random_surrounding_text(words), random_surrounding_text(words));
@@ -165,7 +165,7 @@ pub(super) fn ai_say_reply(words: &mut WordSource) -> String {
         ("expressed_understanding", json.words().pick(&["true", "false"]).to_owned()),
         ("reasoning", json.write_string(&reasoning)),
     ];
-    if json.words().is_once_in(12) {
+    if json.words().draw_one_in(12) {
         assessment.push(("mood", json.write_random(1)));
     }
     let assessment = json.write_object(&assessment);
@@ -182,14 +182,14 @@ pub(super) fn ai_say_reply(words: &mut WordSource) -> String {
     };
     let reason = json.words().text_line();
     let alias = json.words().pick(&["message", "reply"]);
-    let response_key = if json.words().is_once_in(16) { alias } else { "response" };
+    let response_key = if json.words().draw_one_in(16) { alias } else { "response" };
     let mut fields = vec![
         ("assessment", assessment),
         (response_key, response),
         ("should_exit", json.words().pick(&["true", "false"]).to_owned()),
         ("exit_reason", json.write_string(&reason)),
     ];
-    if json.words().is_once_in(8) {
+    if json.words().draw_one_in(8) {
         let value = json.write_random(1);
         fields.push(("note", value));
     }
@@ -201,7 +201,7 @@ pub(super) fn ai_say_reply(words: &mut WordSource) -> String {
         2 => reply = json.write_string(&reply),
         _ => {}
     }
-    if words.is_once_in(12) {
+    if words.draw_one_in(12) {
         reply = insert_comment(words, &reply);
     }
     let reply = fence_reply(words, reply, "json", 8);
@@ -220,7 +220,7 @@ pub(super) fn json_value_reply(words: &mut WordSource) -> String {
         ("last", writer.write_random(1)),
     ];
     let mut reply = writer.write_object(&fields);
-    if words.is_once_in(12) {
+    if words.draw_one_in(12) {
         reply = insert_comment(words, &reply);
     }
     let reply = fence_reply(words, reply, "json", 3);
@@ -231,7 +231,7 @@ pub(super) fn json_value_reply(words: &mut WordSource) -> String {
 
 /// Changes the order of fields one time in three.
 fn shuffle_fields(words: &mut WordSource, fields: &mut [(&str, String)]) {
-    if words.is_once_in(3) {
+    if words.draw_one_in(3) {
         for _ in 0..fields.len() {
             let (a, b) = (words.below(fields.len()), words.below(fields.len()));
             fields.swap(a, b);
@@ -246,7 +246,7 @@ fn insert_comment(words: &mut WordSource, reply: &str) -> String {
         return reply.to_owned();
     }
     let at = commas[words.below(commas.len())];
-    let comment = if words.is_once_in(2) {
+    let comment = if words.draw_one_in(2) {
         format!(" // {}\n", words.text_line())
     } else {
         format!(" /* {} */ ", words.text_line())

@@ -28,7 +28,7 @@ impl AiSayReader {
         self.mark_context = MarkContext::default();
         let (at, end_offset) = (self.object.place, end.offset);
         if self.object.is_late && self.object.is_recognized {
-            self.mark_draft();
+            self.mark_doubtful_as_thought();
             self.report_extra_answer(at, end_offset, out);
         }
         // Numbers of items before and after the answer in a list.
@@ -155,7 +155,7 @@ impl AiSayReader {
 
     /// Keeps either this answer or the one before it, and reports the other.
     fn keep_answer(&mut self, answer: ParsedAnswer, out: &mut dyn IntentSink) {
-        self.mark_draft();
+        self.mark_doubtful_as_thought();
         self.text_after.restart();
         let is_replacement =
             self.answer.as_ref().is_none_or(|answer| answer.is_thought) || self.message.is_sent();
@@ -165,9 +165,9 @@ impl AiSayReader {
         }
     }
 
-    /// Notes that another answer arrives: the earlier one becomes a thought, which does not end the action, if
-    /// a closing mark that was never opened followed it.
-    pub(super) fn mark_draft(&mut self) {
+    /// Called when another answer arrives: if an unopened closing mark followed the earlier answer, that answer
+    /// counts as a thought and does not end the action.
+    pub(super) fn mark_doubtful_as_thought(&mut self) {
         if let Some(answer) = &mut self.answer {
             answer.is_thought |= answer.is_doubtful;
         }

@@ -28,7 +28,7 @@ pub(super) struct PlanSurroundings {
     draft_extent: Option<Extent>,
     /// Extent of text before the object that may be the plan, without fences and white space.
     extent_before: Option<Extent>,
-    /// Extent of text after that object, without fences and white space.
+    /// Extent of text since that object, or since the start if there is none yet, without fences and white space.
     extent_after: Option<Extent>,
     /// Set if there is text besides fences and values.
     has_text: bool,
@@ -137,7 +137,7 @@ impl PlanContext {
     /// Returns the start of the value, or of its fence's language if the language is not `json`.
     pub(super) fn start(&self) -> Place {
         let extent = self.language_extent;
-        // The extent of a language followed by more text is longer than the language.
+        // If more text follows the language on its line, the extent covers that text, too.
         let is_json = self.fence_language.trim().eq_ignore_ascii_case("json")
             && extent.end - extent.place.offset == "json".len();
         if extent.is_empty() || is_json { self.value_start } else { extent.place.min(self.value_start) }
@@ -173,8 +173,8 @@ impl PlanSurroundings {
         self.is_line_start = false;
     }
 
-    /// Restarts the language of the fence that is being opened at `place`, because a thought precedes that
-    /// place: text before the thought is not a language.
+    /// If the language of a fence is being read, discards what was read before the thought that ends at `place`:
+    /// reading starts again there.
     fn restart_language(&mut self, place: Place) {
         if self.language.stage != FenceStage::Language {
             return;

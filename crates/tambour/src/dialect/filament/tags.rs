@@ -50,8 +50,8 @@ const THINK_ALIAS: &str = "think";
 pub(super) enum ElementForm {
     /// The current form.
     Current,
-    /// A later name, or a name of equal meaning, with the current body or a JSON body.
-    Newer,
+    /// Another name of the same element, with the current body or a JSON body.
+    OtherName,
     /// `<state_update>`: operations, JSON Patch, or one path and value.
     StateUpdate,
     /// `<update>`: one path and value.
@@ -60,7 +60,7 @@ pub(super) enum ElementForm {
     Commands,
     /// `<JSONPatch>` or `<json_patch>`, without an `<UpdateVariable>` around it.
     Patch,
-    /// `<xx>`: a list of options.
+    /// The tag that is literally called `xx`, of earlier versions: a list of options.
     List,
     /// A status bar under an earlier name.
     OldStatus,
@@ -70,9 +70,9 @@ pub(super) enum ElementForm {
 
 /// Names of other versions, with their kinds and forms.
 const OTHER_NAMES: &[(&str, ElementKind, ElementForm)] = &[
-    ("think", Thought, ElementForm::Newer),
-    ("thought", Thought, ElementForm::Newer),
-    ("reply", Content, ElementForm::Newer),
+    ("think", Thought, ElementForm::OtherName),
+    ("thought", Thought, ElementForm::OtherName),
+    ("reply", Content, ElementForm::OtherName),
     ("state_update", Update, ElementForm::StateUpdate),
     ("update", Update, ElementForm::SingleUpdate),
     ("UpdateVariable", Update, ElementForm::Commands),
@@ -223,7 +223,7 @@ impl TagTable {
         {
             return TagMeaning::Reasoning(self.known_element(
                 self.element(index),
-                ElementForm::Newer,
+                ElementForm::OtherName,
                 NameSpelling::Alias,
             ));
         }

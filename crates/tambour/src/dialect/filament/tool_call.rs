@@ -104,7 +104,8 @@ pub(super) fn read_call(
             None => return refuse_call(block, invalid_report("the call does not name a tool"), None, out),
         },
     };
-    // Read again with letters in place of the removed tags: if the arguments change, a tag was part of a string.
+    // Tags in the body were replaced by white space. The body is read again with letters there instead: if that
+    // changes the arguments, a tag was part of a string.
     let json_with_letters = block
         .with_gap_text()
         .map(|block| read_json(&block.body, block.body_start, &cx.options.limits, &mut NullSink));

@@ -54,8 +54,8 @@ pub(super) struct CandidateSelector<M: ValueMaker> {
     gap_before: CandidateGap,
     /// True if thinking is open.
     pub(super) is_thinking: bool,
-    /// Values after the last closing mark of thinking that has no opening mark; all text before such a mark
-    /// is thinking. Without such a mark, all values.
+    /// Values after the last unopened closing mark (all text before such a mark is thinking); all values if
+    /// there is no such mark.
     current_group: CandidateGroup<M>,
     /// Values before that mark, which were in thinking.
     thought_group: CandidateGroup<M>,

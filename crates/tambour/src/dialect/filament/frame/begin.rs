@@ -158,7 +158,7 @@ impl FilamentFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        if element.spelling != NameSpelling::Alias || element.form != ElementForm::Newer {
+        if element.spelling != NameSpelling::Alias || element.form != ElementForm::OtherName {
             return;
         }
         let row = match element.kind {
