@@ -21,6 +21,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum length in bytes of a request body that is handed on.
 const MAX_BODY: usize = 64 << 20;
 
+/// Time between two looks at the lease of this server.
+const LOOK: Duration = Duration::from_secs(1);
+/// Number of such looks at a lost lease after which a request is answered.
+const LOSSES: u32 = 3;
+
 /// Client for requests to other servers; `None` if it could not be created.
 static PEER_CLIENT: OnceLock<Option<reqwest::Client>> = OnceLock::new();
 
@@ -33,18 +38,37 @@ const HOP_HEADERS: [HeaderName; 5] = [
     HeaderName::from_static("keep-alive"),
 ];
 
-/// Hands the request on if another server runs the message or turn that it is about.
+/// Hands the request on if another server runs the message or turn that it is about. A request that waits for a
+/// database that does not answer gets a problem once this server has lost its lease.
 pub(super) async fn forward(State(app): State<AppState>, request: Request, next: Next) -> Response {
     if app.store.cluster().is_none() {
         return next.run(request).await;
     }
+    tokio::select! {
+        biased;
+        response = find_server(&app, request, next) => response,
+        () = wait_lost(&app) => Problem::from(StoreError::LeaseLost).into_response(),
+    }
+}
+
+/// Resolves when the lease of this server has been lost for some time.
+async fn wait_lost(app: &App) {
+    let mut losses = 0;
+    while losses < LOSSES {
+        tokio::time::sleep(LOOK).await;
+        losses = if app.store.check_available().is_err() { losses + 1 } else { 0 };
+    }
+}
+
+/// Hands the request on, or answers it.
+async fn find_server(app: &App, request: Request, next: Next) -> Response {
     if request.headers().contains_key(HANDED_ON) {
         return next.run(request).await;
     }
     let path = request.uri().path().to_owned();
-    match find_remote(&app, request.method().clone(), &path).await {
+    match find_remote(app, request.method().clone(), &path).await {
         Ok(Some(address)) => {
-            hand_on(&app, &address, request).await.unwrap_or_else(IntoResponse::into_response)
+            hand_on(app, &address, request).await.unwrap_or_else(IntoResponse::into_response)
         }
         Ok(None) => next.run(request).await,
         Err(error) => Problem::from(error).into_response(),

@@ -58,7 +58,7 @@ impl Admin for PostgresStore {
     }
 
     async fn add_usage(&self, usage: &UsageRow) -> Result<(), StoreError> {
-        let mut connection = self.pool().acquire().await?;
+        let mut connection = self.shared.pool.acquire().await?;
         fail::point("usage.before");
         add_usage(&mut connection, usage).await?;
         fail::point("usage.after");

@@ -15,7 +15,7 @@ const BURST: Duration = Duration::from_secs(60);
 #[async_trait]
 impl Cluster for PostgresStore {
     async fn publish_address(&self, address: &str) -> Result<(), StoreError> {
-        self.shared.server_lease.publish_address(self.pool(), address.to_owned()).await
+        self.shared.server_lease.publish_address(&self.shared.pool, address.to_owned()).await
     }
 
     fn status(&self) -> ClusterStatus {

@@ -81,8 +81,8 @@ impl Deletion for PostgresStore {
     async fn sweep(&self, _stop: &CancellationToken) -> Result<bool, StoreError> {
         partitions::delete_stale_rows(self.pool()).await?;
         let change = async {
-            partitions::create_partitions(self.pool()).await?;
-            partitions::drop_partitions(self.pool()).await
+            partitions::create_partitions(&self.shared.pool).await?;
+            partitions::drop_partitions(&self.shared.pool).await
         };
         if let Err(error) = change.await {
             tracing::warn!(%error, "the partitions of the logs are in use; the next sweep changes them");

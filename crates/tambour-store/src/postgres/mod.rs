@@ -27,6 +27,7 @@ pub(crate) mod partitions;
 mod responses;
 mod runs;
 mod server_lease;
+mod statement_pool;
 mod states;
 mod tools;
 
@@ -45,6 +46,7 @@ use crate::{Cluster, PeerReader, RequestKey, ServerIdentity, Store, StoreError, 
 use collector::AppendQueue;
 use local_runs::LocalRuns;
 use server_lease::ServerLease;
+use statement_pool::StatementPool;
 
 /// Store on PostgreSQL.
 #[derive(Clone)]
@@ -94,7 +96,9 @@ struct StoreState {
     /// Runs whose lease this server holds.
     local_runs: LocalRuns,
     append_queue: AppendQueue,
-    server_lease: ServerLease,
+    server_lease: Arc<ServerLease>,
+    /// Time after which the database cancels a statement.
+    statement_timeout: Duration,
     /// Number of runs whose entries or end were refused.
     fenced_runs: AtomicU64,
     /// Reader of logs that other servers write.
@@ -120,16 +124,19 @@ impl PostgresStore {
     /// schema.
     pub async fn open(options: &PostgresOptions) -> Result<PostgresStore, StoreError> {
         PostgresStore::migrate(options).await?;
-        let pool = open_pool(options, options.max_connections).await?;
-        let append_pool = open_pool(options, options.append_connections.max(1) + 1).await?;
+        let lease_slot = LeaseSlot::default();
+        let pool = open_pool(options, options.max_connections, &lease_slot).await?;
+        let append_pool = open_pool(options, options.append_connections.max(1) + 1, &lease_slot).await?;
         let identity = Arc::new(ServerIdentity { server: ids::new_id("srv"), epoch: 1 });
         let server_lease = ServerLease::acquire(&pool, identity.server.clone(), options.lease).await?;
+        let server_lease = lease_slot.get_or_init(|| Arc::new(server_lease)).clone();
         let shared = Arc::new(StoreState {
             pool,
             append_pool,
             local_runs: LocalRuns::default(),
             append_queue: AppendQueue::default(),
             server_lease,
+            statement_timeout: options.statement_timeout,
             fenced_runs: AtomicU64::new(0),
             peer_reader: OnceLock::new(),
             request_holders: Mutex::default(),
@@ -153,7 +160,7 @@ impl PostgresStore {
         let max_connections = 2;
         // A migration of a large table may take longer than any limit.
         let options = PostgresOptions { statement_timeout: Duration::ZERO, ..options.clone() };
-        let pool = open_pool(&options, max_connections).await?;
+        let pool = open_pool(&options, max_connections, &LeaseSlot::default()).await?;
         migrations::run_migrations(&pool).await?;
         if let Err(error) = partitions::create_partitions(&pool).await {
             tracing::warn!(%error, "the partitions of the next days could not be created; the sweep tries again");
@@ -162,8 +169,8 @@ impl PostgresStore {
         Ok(())
     }
 
-    fn pool(&self) -> &PgPool {
-        &self.shared.pool
+    fn pool(&self) -> StatementPool<'_> {
+        StatementPool(&self.shared)
     }
 
     /// Begins a transaction that changes a conversation or dialogue to which this server has exclusive access,
@@ -189,7 +196,7 @@ impl PostgresStore {
 
     /// Returns the pool, for a move of all data.
     pub(crate) fn move_pool(&self) -> &PgPool {
-        self.pool()
+        &self.shared.pool
     }
 
     /// Stops everything at once, as if the process was killed, and lets the lease of the server end.
@@ -201,7 +208,7 @@ impl PostgresStore {
         self.shared.closed.cancel();
         self.shared.abort_waits.cancel();
         self.shared.local_runs.fence_all();
-        self.shared.server_lease.end(self.pool()).await
+        self.shared.server_lease.end(&self.shared.pool).await
     }
 }
 
@@ -242,8 +249,8 @@ impl Store for PostgresStore {
             self.release_waiters();
         }
         self.shared.closed.cancel();
-        let _ = tokio::time::timeout(DEADLINE, self.shared.server_lease.end(self.pool())).await;
-        let closing = async { tokio::join!(self.pool().close(), self.shared.append_pool.close()) };
+        let _ = tokio::time::timeout(DEADLINE, self.shared.server_lease.end(&self.shared.pool)).await;
+        let closing = async { tokio::join!(self.shared.pool.close(), self.shared.append_pool.close()) };
         let _ = tokio::time::timeout(DEADLINE, closing).await;
     }
 
@@ -252,17 +259,32 @@ impl Store for PostgresStore {
     }
 }
 
-/// Opens a connection pool.
-async fn open_pool(options: &PostgresOptions, max_connections: u32) -> Result<PgPool, StoreError> {
+/// Lease of this server, once it has one.
+type LeaseSlot = Arc<OnceLock<Arc<ServerLease>>>;
+
+/// Opens the connection pool. Connections that are released while the lease of this server may be lost are
+/// closed at once: the pool would wait for their answer, and the database may be silent.
+async fn open_pool(
+    options: &PostgresOptions,
+    max_connections: u32,
+    lease_slot: &LeaseSlot,
+) -> Result<PgPool, StoreError> {
     let mut connect_options =
         PgConnectOptions::from_str(&options.url)?.application_name("tambour").options([
             ("statement_timeout", options.statement_timeout.as_millis().to_string()),
+            // Other servers wait for the rows that a silent one has locked.
+            ("idle_in_transaction_session_timeout", options.lease.as_millis().to_string()),
             ("client_min_messages", "warning".to_owned()),
         ]);
     if let Some(password) = &options.password {
         connect_options = connect_options.password(password);
     }
+    let lease_slot = lease_slot.clone();
     let pool = PgPoolOptions::new()
+        .after_release(move |_, _| {
+            let is_lost = lease_slot.get().is_some_and(|lease| !lease.is_valid());
+            Box::pin(std::future::ready(if is_lost { Err(sqlx::Error::PoolTimedOut) } else { Ok(true) }))
+        })
         .max_connections(max_connections.max(1))
         .min_connections(1)
         .acquire_timeout(Duration::from_secs(5))

@@ -5,6 +5,7 @@ use jiff::{Timestamp, ToSpan};
 use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 
 use super::lock;
+use super::statement_pool::StatementPool;
 use crate::StoreError;
 
 /// Number of days, beginning with the current one in UTC, whose partitions exist in advance.
@@ -87,7 +88,7 @@ pub(super) async fn drop_partitions(pool: &PgPool) -> Result<(), StoreError> {
 
 /// Deletes rows whose lease has ended, those of servers, claims, closings and duties after another hour, and
 /// locks of servers that are gone.
-pub(super) async fn delete_stale_rows(pool: &PgPool) -> Result<(), StoreError> {
+pub(super) async fn delete_stale_rows(pool: StatementPool<'_>) -> Result<(), StoreError> {
     for statement in [
         "delete from servers where lease_until < now() - interval '1 hour'",
         "delete from request_claims where lease_until < now() - interval '1 hour'",

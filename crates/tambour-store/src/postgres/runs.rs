@@ -71,7 +71,7 @@ impl PostgresStore {
         // counts as abandoned.
         let run = LocalRun::new(&row.id, FIRST_EPOCH);
         self.shared.local_runs.insert(&run);
-        let insertion = self.insert_run(&new).await;
+        let insertion = self.pool().limit(self.insert_run(&new)).await;
         let number = match insertion {
             Ok(InsertOutcome::Inserted(number)) => number,
             Ok(InsertOutcome::Refused(refusal)) => {

@@ -75,8 +75,10 @@ impl ServerLease {
         let address = self.address.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let query = query.bind(&self.server).bind(address).bind(ids::now());
         let query = query.bind(self.duration.as_secs_f64());
-        let mut connection = pool.acquire().await?;
-        match tokio::time::timeout(self.valid_time() / 2, query.execute(&mut *connection)).await {
+        let limit = self.valid_time() / 2;
+        let acquired = tokio::time::timeout(limit, pool.acquire()).await;
+        let mut connection = acquired.map_err(|_| StoreError::Timeout)??;
+        match tokio::time::timeout(limit, query.execute(&mut *connection)).await {
             Ok(result) => result.map(|_| ())?,
             Err(_) => {
                 // The database may be silent: the connection is given up.
