@@ -192,6 +192,12 @@ impl Cluster {
     }
 }
 
+/// Returns the port in the URL of a database.
+pub(crate) fn port_of(url: &str) -> u16 {
+    let (_, rest) = url.split_once("@127.0.0.1:").unwrap();
+    rest.split('/').next().unwrap().parse().unwrap()
+}
+
 /// Starts the server under a shell, which stops it and removes its folder when this process has ended.
 fn start_server(folder: &Path, port: u16, is_root: bool) -> Child {
     const WATCH: &str = r#"folder=$1; shift; "$@" >"$folder/log" 2>&1 & server=$!

@@ -1,12 +1,10 @@
 //! A database that is gone for a moment, or for too long.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
 
+use super::proxy::Proxy;
 use super::{LEASE_SECONDS, Member};
 use crate::client::{Event, check_stream, event_names, joined_text, stream_message_id};
 use crate::mock::{Gate, MockServer, Step, delta_step, finish_steps};
@@ -74,32 +72,6 @@ async fn nothing_is_shown_while_the_database_is_gone_for_longer_than_the_lease()
     assert!(frames(&log).starts_with(&frames(&seen)), "{seen:#?}\n{log:#?}");
 }
 
-/// Forwards connections to a port that can be changed, as the address of a database does at a failover.
-struct Proxy {
-    port: u16,
-    target: Arc<AtomicU16>,
-}
-
-impl Proxy {
-    async fn start(target: u16) -> Proxy {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let proxy =
-            Proxy { port: listener.local_addr().unwrap().port(), target: Arc::new(AtomicU16::new(target)) };
-        let target = proxy.target.clone();
-        tokio::spawn(async move {
-            while let Ok((mut client, _)) = listener.accept().await {
-                let port = target.load(Ordering::Relaxed);
-                tokio::spawn(async move {
-                    if let Ok(mut server) = TcpStream::connect(("127.0.0.1", port)).await {
-                        let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-                    }
-                });
-            }
-        });
-        proxy
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_was_seen_is_lost_when_a_synchronous_standby_takes_over() {
     let gate = Gate::new();
@@ -111,7 +83,7 @@ async fn nothing_that_was_seen_is_lost_when_a_synchronous_standby_takes_over() {
     let database = primary.new_database().await;
     let standby = primary.start_standby().await;
     let proxy = Proxy::start(primary.port()).await;
-    let url = database.replace(&format!(":{}/", primary.port()), &format!(":{}/", proxy.port));
+    let url = proxy.database_url(&database);
     let members = [Member::start(&url, &mock), Member::start(&url, &mock)];
     let mut streams = Vec::new();
     for at in 0..8 {
@@ -121,7 +93,7 @@ async fn nothing_that_was_seen_is_lost_when_a_synchronous_standby_takes_over() {
     }
     primary.stop_server();
     standby.promote().await;
-    proxy.target.store(standby.port(), Ordering::Relaxed);
+    proxy.set_target(standby.port());
     gate.open();
     for (mut stream, mut seen) in streams {
         let id = stream_message_id(&seen);

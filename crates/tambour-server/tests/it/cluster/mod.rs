@@ -1,9 +1,12 @@
 //! Servers that share a PostgreSQL database, each in a process of its own: what one decides holds on all, and what one leaves
 //! behind is ended by another.
 
+mod connections;
 mod database;
 mod faults;
+mod proxy;
 mod random;
+mod readers;
 mod shared;
 mod transfer;
 
@@ -13,11 +16,13 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use tambour_server::Server;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::child_process::{child_arguments, child_command, run_async};
 use crate::mock::MockServer;
 use crate::postgres::cluster as postgres;
 use crate::server::{Folder, TestServer};
+use crate::tool_kit::allow_local_webhooks;
 
 /// Key that all servers are configured with.
 const KEY: &str = "a-key-of-all-servers";
@@ -30,13 +35,47 @@ struct Member {
     child: Child,
 }
 
+/// How a server is started.
+#[derive(Clone)]
+struct Setup {
+    /// URL of the database.
+    database: String,
+    /// Upstream, as `KIND=URL`.
+    upstream: String,
+    /// Port at which the other servers reach this one, if it is not its own.
+    public_port: Option<u16>,
+    /// Time for running messages when the server stops.
+    drain_ms: u64,
+    /// Further variables of the process.
+    variables: Vec<(String, String)>,
+}
+
+impl Setup {
+    fn new(database: &str, mock: &MockServer) -> Setup {
+        Setup {
+            database: database.to_owned(),
+            upstream: mock.url(),
+            public_port: None,
+            drain_ms: 10_000,
+            variables: Vec::new(),
+        }
+    }
+}
+
 impl Member {
     /// Starts a server on a database.
     fn start(database: &str, mock: &MockServer) -> Member {
+        Member::start_with(&Setup::new(database, mock))
+    }
+
+    /// Starts a server.
+    fn start_with(setup: &Setup) -> Member {
         let folder = Folder::new();
         let log = std::fs::File::create(folder.0.join("log")).unwrap();
-        let arguments = json!({"database": database, "upstream": mock.url(), "folder": folder.0});
+        let arguments = json!({"database": setup.database, "upstream": setup.upstream, "folder": folder.0,
+            "public_port": setup.public_port, "drain_ms": setup.drain_ms});
         let mut child = child_command("cluster::child", &arguments)
+            .envs(setup.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -98,6 +137,9 @@ fn child() {
     config.api_key = Some(KEY.to_owned());
     config.cluster.lease_seconds = LEASE_SECONDS;
     config.grace_ms = 1500;
+    config.drain_ms = arguments["drain_ms"].as_u64().unwrap();
+    config.cluster.address = arguments["public_port"].as_u64().map(|port| format!("http://127.0.0.1:{port}"));
+    allow_local_webhooks(&mut config);
     config.add_upstream(arguments["upstream"].as_str().unwrap(), Some("a-model".to_owned())).unwrap();
     tambour_server::logs::start(&config).unwrap();
     run_async(async {
@@ -110,7 +152,14 @@ fn child() {
         };
         println!("\nLISTENS {}", server.address());
         let parent = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
-        if let Err(error) = server.serve(async { drop(parent.await) }).await {
+        let mut terminations = signal(SignalKind::terminate()).unwrap();
+        let stop = async {
+            tokio::select! {
+                _ = parent => {}
+                _ = terminations.recv() => {}
+            }
+        };
+        if let Err(error) = server.serve(stop).await {
             eprintln!("{error}");
         }
         // The parent holds the other end of the pipe that is read in the background.
