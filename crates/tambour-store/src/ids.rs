@@ -2,6 +2,8 @@
 
 use uuid::Uuid;
 
+use crate::clock;
+
 /// Returns a new id, sortable by time, with a prefix that names its kind.
 pub fn new_id(prefix: &str) -> String {
     format!("{prefix}_{}", Uuid::now_v7().simple())
@@ -14,5 +16,5 @@ pub fn new_secret() -> String {
 
 /// Returns the current time: RFC 3339, UTC, milliseconds.
 pub fn now() -> String {
-    format!("{:.3}", jiff::Timestamp::now())
+    format!("{:.3}", clock::now())
 }

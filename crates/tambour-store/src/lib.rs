@@ -12,6 +12,7 @@
 
 mod admin;
 pub mod batch;
+pub mod clock;
 mod cluster;
 mod conversations;
 pub mod data_folder;

@@ -14,5 +14,5 @@ pub(crate) mod settings;
 pub(crate) mod tokenizer;
 
 pub use tambour_store::fail;
-pub(crate) use tambour_store::{data_folder, ids};
+pub(crate) use tambour_store::{clock, data_folder, ids};
 pub(crate) use tambour_upstream::{origins, polled_when_woken, secrets, token_counts, urls};

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use jiff::civil::Date;
-use jiff::{Timestamp, ToSpan, Unit};
+use jiff::{ToSpan, Unit};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::keys::Caller;
 use super::page::QueryParams;
+use crate::base::clock;
 use crate::base::problem::Problem;
 use crate::http::app::App;
 use crate::run::quotas::day;
@@ -82,7 +83,7 @@ pub(super) async fn show(
             return Err(Problem::invalid("invalid_field", "`by` must be `hour` or `day`").with("field", "by"));
         }
     };
-    let today: Date = day(Timestamp::now()).parse().map_err(|_| Problem::internal())?;
+    let today: Date = day(clock::now()).parse().map_err(|_| Problem::internal())?;
     let to = parse_day("to", range.to.as_deref())?.unwrap_or(today);
     let from = match parse_day("from", range.from.as_deref())? {
         Some(from) => from,

@@ -1,10 +1,10 @@
 //! Figures of one reply (tokens, cost, outcome, repairs), as added to the totals of its hour.
 
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::spending::UpstreamSpending;
+use crate::base::clock;
 use crate::store::{Figures, FirstTextTimes, MessageRow, ReplyCounts, RuleCount};
 
 /// Result of a reply, with its repairs.
@@ -97,7 +97,7 @@ fn hour(time: &str) -> &str {
 
 /// Returns the current date and hour in UTC (`2026-11-27T03`).
 pub(crate) fn current_hour() -> String {
-    hour(&Timestamp::now().to_string()).to_owned()
+    hour(&clock::now().to_string()).to_owned()
 }
 
 /// Counts the findings that have a repair, by rule and code.

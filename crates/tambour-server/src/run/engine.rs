@@ -3,12 +3,12 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
-use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::base::clock;
 use crate::base::cpu_pool::CpuPool;
 use crate::base::memory::MemoryBudget;
 use crate::base::metrics::Metrics;
@@ -113,9 +113,9 @@ impl RunEngine {
     /// The tokens of the day are used up, too many requests came within a minute, or the database failed.
     pub(crate) async fn admit_request(&self, caller: &Caller) -> Result<(), Problem> {
         let Some(cluster) = self.store.cluster() else {
-            return self.quotas.admit(caller, Instant::now(), Timestamp::now());
+            return self.quotas.admit(caller, Instant::now(), clock::now());
         };
-        self.quotas.check_tokens(caller, Timestamp::now())?;
+        self.quotas.check_tokens(caller, clock::now())?;
         let Some(max) = caller.limits.requests_per_minute else { return Ok(()) };
         let wait = match RequestRate::new(max) {
             Some(rate) => cluster.count_request(&caller.key, rate.interval()).await?,
@@ -164,7 +164,7 @@ impl RunEngine {
     /// Charges tokens to the limits of a key. Returns the row of its requests and tokens, for the caller to
     /// store.
     pub(crate) fn record_usage(&self, key: &str, owner: &str, requests: i64, usage: &Value) -> UsageRow {
-        let (tokens, now) = (TokenCounts::from_usage(usage), Timestamp::now());
+        let (tokens, now) = (TokenCounts::from_usage(usage), clock::now());
         self.quotas.spend(key, tokens, now);
         let token_count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
         UsageRow {

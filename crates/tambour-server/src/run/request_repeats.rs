@@ -1,8 +1,9 @@
 //! Requests repeated with the same `Idempotency-Key`: the time for which their responses are kept, and the
 //! refusal of a repetition while the first is in progress.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
+use crate::base::clock;
 use crate::base::problem::Problem;
 
 /// Hours for which a repeated request gets the response of the first one.
@@ -17,5 +18,5 @@ pub(crate) fn in_progress_problem() -> Problem {
 /// response.
 pub(crate) fn repeat_since() -> String {
     let retention = SignedDuration::from_hours(RETENTION_HOURS);
-    Timestamp::now().checked_sub(retention).map(|time| format!("{time:.3}")).unwrap_or_default()
+    clock::now().checked_sub(retention).map(|time| format!("{time:.3}")).unwrap_or_default()
 }

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
+use crate::base::clock;
 use crate::base::metrics::Metrics;
 use crate::base::settings::Settings;
 use crate::http::app::App;
@@ -55,7 +54,7 @@ async fn refresh(app: &App, seen_changes: &mut Option<i64>) -> Result<(), StoreE
         app.replace_settings(Settings::from_stored(app.store.settings().await?));
         *seen_changes = Some(changes);
     }
-    let today = quotas::day(Timestamp::now());
+    let today = quotas::day(clock::now());
     app.quotas.raise(&today, super::token_usage(&*app.store, &today).await?.into_iter());
     Ok(())
 }

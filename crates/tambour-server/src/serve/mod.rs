@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::service::TowerToHyperService;
-use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::base::clock;
 use crate::base::ids;
 use crate::base::metrics::Metrics;
 use crate::base::settings::Settings;
@@ -88,7 +88,7 @@ type ConfigLoader = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
 /// Reads today's token usage of each key.
 async fn load_quotas(store: &dyn Store) -> Result<Quotas, StoreError> {
-    let today = quotas::day(Timestamp::now());
+    let today = quotas::day(clock::now());
     Ok(Quotas::new(&today, token_usage(store, &today).await?.into_iter()))
 }
 

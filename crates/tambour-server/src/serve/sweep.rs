@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
+use crate::base::clock;
 use crate::base::fail;
 use crate::http::app::App;
 use crate::run::request_repeats;
@@ -63,7 +64,7 @@ async fn is_on_duty(app: &App) -> bool {
 async fn expire(app: &App) -> Result<bool, StoreError> {
     let retention = app.loaded_config().config.retention;
     let age = retention.days.map(|days| SignedDuration::from_hours(24 * i64::from(days)));
-    let before = age.and_then(|age| Timestamp::now().checked_sub(age).ok()).map(|time| format!("{time:.3}"));
+    let before = age.and_then(|age| clock::now().checked_sub(age).ok()).map(|time| format!("{time:.3}"));
     let retention = Retention { before: before.as_deref(), bytes: retention.bytes };
     let mut has_deleted = expire_dialogues(app, retention).await?;
     loop {

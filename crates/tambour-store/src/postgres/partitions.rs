@@ -1,12 +1,12 @@
 //! Partitions of the logs, one a day, and rows that nobody needs any more.
 
+use jiff::ToSpan;
 use jiff::civil::Date;
-use jiff::{Timestamp, ToSpan};
 use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 
 use super::lock;
 use super::statement_pool::StatementPool;
-use crate::StoreError;
+use crate::{StoreError, clock};
 
 /// Number of days, beginning with the current one in UTC, whose partitions exist in advance.
 const DAYS_AHEAD: i64 = 3;
@@ -15,7 +15,7 @@ const PARTITION_PREFIX: &str = "entries_day_";
 
 /// Creates the partitions of the next days.
 pub(super) async fn create_partitions(pool: &PgPool) -> Result<(), StoreError> {
-    let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let today = clock::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut transaction = pool.begin().await?;
     begin_change(&mut transaction).await?;
     for day in (0..DAYS_AHEAD).filter_map(|days| today.checked_add(days.days()).ok()) {
@@ -61,7 +61,7 @@ async fn create_partition(connection: &mut PgConnection, day: Date) -> sqlx::Res
 /// Drops the partitions of days before that of the oldest message, and deletes the entries of those days that
 /// are in the default partition.
 pub(super) async fn drop_partitions(pool: &PgPool) -> Result<(), StoreError> {
-    let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let today = clock::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut transaction = pool.begin().await?;
     begin_change(&mut transaction).await?;
     let query = sqlx::query_scalar("select substr(min(created), 1, 10) from messages");

@@ -4,10 +4,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use sqlx::PgPool;
 
 use super::StoreState;
-use crate::{StoreError, ids};
+use crate::{StoreError, clock, ids};
 
 /// Lease of this server.
 pub(super) struct ServerLease {
@@ -67,10 +68,11 @@ impl ServerLease {
     /// Renews the lease; registers the server again if its row has been removed.
     async fn renew(&self, pool: &PgPool) -> Result<(), StoreError> {
         let sent_at = Instant::now();
-        let query = sqlx::query(
+        let query = sqlx::query_scalar::<_, i64>(
             "insert into servers (id, address, started, lease_until) \
              values ($1, $2, $3, now() + $4 * interval '1 second') \
-             on conflict (id) do update set lease_until = excluded.lease_until, address = excluded.address",
+             on conflict (id) do update set lease_until = excluded.lease_until, address = excluded.address \
+             returning cast(extract(epoch from clock_timestamp()) * 1000000 as bigint)",
         );
         let address = self.address.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let query = query.bind(&self.server).bind(address).bind(ids::now());
@@ -78,8 +80,12 @@ impl ServerLease {
         let limit = self.valid_time() / 2;
         let acquired = tokio::time::timeout(limit, pool.acquire()).await;
         let mut connection = acquired.map_err(|_| StoreError::Timeout)??;
-        match tokio::time::timeout(limit, query.execute(&mut *connection)).await {
-            Ok(result) => result.map(|_| ())?,
+        match tokio::time::timeout(limit, query.fetch_one(&mut *connection)).await {
+            Ok(result) => {
+                if let Ok(time) = Timestamp::from_microsecond(result?) {
+                    clock::set(sent_at, time);
+                }
+            }
             Err(_) => {
                 // The database may be silent: the connection is given up.
                 drop(connection.detach());

@@ -17,6 +17,7 @@ use super::templates::OwnerTemplates;
 use super::turn_log::TurnLog;
 use super::turn_quota::TurnQuota;
 use super::turn_record::{self, TurnRecord};
+use crate::base::clock;
 use crate::base::cpu_pool::run_in_place;
 use crate::base::durations::millis;
 use crate::base::fail;
@@ -260,7 +261,7 @@ impl RunningDialogue<'_> {
     /// Runs a change of the machine, with the environment that it needs.
     fn with_env<T>(&mut self, change: impl FnOnce(&mut Dialogue, &DialogueEnv<'_>) -> T) -> T {
         let RunningDialogue { script, prompts, settings, dialogue, .. } = self;
-        let now = jiff::Timestamp::now().as_millisecond();
+        let now = clock::now().as_millisecond();
         change(dialogue, &DialogueEnv { script, templates: prompts, now, settings, hooks: &() })
     }
 
