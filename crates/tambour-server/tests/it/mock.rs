@@ -76,8 +76,14 @@ pub(crate) struct MockServer {
     shared: Arc<MockState>,
 }
 
+/// Chooses the script for a request.
+type Chooser = dyn Fn(&ReceivedRequest) -> Vec<Step> + Send + Sync;
+
 struct MockState {
+    /// Scripts in the order of the requests.
     scripts: Mutex<VecDeque<Arc<Vec<Step>>>>,
+    /// Chooses the script instead.
+    choose: Option<Box<Chooser>>,
     requests: Mutex<Vec<ReceivedRequest>>,
     calls: watch::Sender<CallCounts>,
 }
@@ -85,10 +91,22 @@ struct MockState {
 impl MockServer {
     /// Plays one script a request; the last one again and again.
     pub(crate) async fn start(scripts: Vec<Vec<Step>>) -> MockServer {
+        MockServer::serve(scripts, None).await
+    }
+
+    /// Plays the script that a function chooses for the request.
+    pub(crate) async fn start_with(
+        choose: impl Fn(&ReceivedRequest) -> Vec<Step> + Send + Sync + 'static,
+    ) -> MockServer {
+        MockServer::serve(Vec::new(), Some(Box::new(choose))).await
+    }
+
+    async fn serve(scripts: Vec<Vec<Step>>, choose: Option<Box<Chooser>>) -> MockServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(MockState {
             scripts: Mutex::new(scripts.into_iter().map(Arc::new).collect()),
+            choose,
             requests: Mutex::default(),
             calls: watch::Sender::new(CallCounts::default()),
         });
@@ -122,8 +140,11 @@ impl MockServer {
 async fn serve_call(mut socket: TcpStream, shared: Arc<MockState>) {
     socket.set_nodelay(true).unwrap();
     let Some(received) = read_request(&mut socket).await else { return };
+    let chosen = shared.choose.as_ref().map(|choose| Arc::new(choose(&received)));
     shared.requests.lock().unwrap().push(received);
-    let script = {
+    let script = if let Some(chosen) = chosen {
+        chosen
+    } else {
         let mut scripts = shared.scripts.lock().unwrap();
         if scripts.len() > 1 { scripts.pop_front().unwrap() } else { scripts[0].clone() }
     };

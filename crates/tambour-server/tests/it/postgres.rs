@@ -24,6 +24,8 @@ pub(crate) struct Cluster {
     folder: PathBuf,
     port: u16,
     is_root: bool,
+    /// Further settings, `NAME=VALUE`.
+    settings: &'static [&'static str],
     /// Shell that watches over the server, and the pipe whose end stops it.
     server: Mutex<Option<(Child, ChildStdin)>>,
 }
@@ -49,7 +51,7 @@ impl Cluster {
         }
         std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Cluster { folder, port, is_root, server: Mutex::new(None) }
+        Cluster { folder, port, is_root, settings: &[], server: Mutex::new(None) }
     }
 
     /// Runs a program of PostgreSQL to its end.
@@ -61,7 +63,12 @@ impl Cluster {
 
     /// Starts a cluster.
     pub(crate) async fn start() -> Cluster {
-        let cluster = Cluster::new();
+        Cluster::start_with(&[]).await
+    }
+
+    /// Starts a cluster with further settings, `NAME=VALUE`.
+    pub(crate) async fn start_with(settings: &'static [&'static str]) -> Cluster {
+        let cluster = Cluster { settings, ..Cluster::new() };
         cluster.run(
             "initdb",
             &[
@@ -70,6 +77,8 @@ impl Cluster {
                 "--encoding=UTF8",
                 "--locale=C",
                 "--no-sync",
+                // Small files of its log: a test limits the size of files.
+                "--wal-segsize=1",
                 "-D",
                 "data",
             ],
@@ -138,11 +147,48 @@ impl Cluster {
     /// Starts the server, and waits until it accepts connections.
     pub(crate) async fn start_server(&self) -> PgConnection {
         let _ = std::fs::remove_file(self.folder.join("keep"));
-        let mut server = start_server(&self.folder, self.port, self.is_root);
+        let mut server = start_server(&self.folder, self.port, self.is_root, self.settings);
         let lifeline = server.stdin.take().unwrap();
         let connection = self.first_connection(&mut server).await;
         *self.server.lock().unwrap() = Some((server, lifeline));
         connection
+    }
+
+    /// Executes statements in a database.
+    pub(crate) async fn execute(&self, url: &str, statements: &[&str]) {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        for statement in statements {
+            sqlx::query(AssertSqlSafe(*statement)).execute(&mut connection).await.unwrap();
+        }
+    }
+
+    /// Makes every commit wait for so many microseconds, as a slow disk does; it takes `fsync=on`.
+    pub(crate) async fn set_commit_delay(&self, microseconds: u32) {
+        let delay = format!("alter system set commit_delay = {microseconds}");
+        let statements = [&*delay, "alter system set commit_siblings = 0", "select pg_reload_conf()"];
+        self.execute(&self.url("postgres"), &statements).await;
+    }
+
+    /// Limits the size of files of all processes of the server; `None` lifts the limit.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn limit_files(&self, bytes: Option<u64>) {
+        let file = std::fs::read_to_string(self.folder.join("data").join("postmaster.pid")).unwrap();
+        let server = file.lines().next().unwrap().trim();
+        let limit = format!("--fsize={}:", bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string()));
+        // As the user of the server, who needs no rights for that.
+        let set_limit = |process: &str| {
+            let mut command = command(Path::new("prlimit"), self.is_root, &self.folder);
+            command
+                .args(["--pid", process, &limit])
+                .output()
+                .expect("`prlimit` of util-linux")
+                .status
+                .success()
+        };
+        // New processes have the limit of the server, so that it comes first. Others may be gone already.
+        assert!(set_limit(server), "the limit is set");
+        let children = std::fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
+        children.split_whitespace().for_each(|child| drop(set_limit(child)));
     }
 
     /// Stops the server at once, as a crash does; its data stays.
@@ -199,7 +245,7 @@ pub(crate) fn port_of(url: &str) -> u16 {
 }
 
 /// Starts the server under a shell, which stops it and removes its folder when this process has ended.
-fn start_server(folder: &Path, port: u16, is_root: bool) -> Child {
+fn start_server(folder: &Path, port: u16, is_root: bool, settings: &[&str]) -> Child {
     const WATCH: &str = r#"folder=$1; shift; "$@" >"$folder/log" 2>&1 & server=$!
         (read -r _; kill -QUIT $server) <&3 & wait $server; status=$?; [ -e "$folder/keep" ] || rm -rf "$folder"; exit $status"#;
     let watch = format!("exec 3<&0; {WATCH}");
@@ -221,6 +267,9 @@ fn start_server(folder: &Path, port: u16, is_root: bool) -> Child {
         "full_page_writes=off".to_owned(),
         "autovacuum=off".to_owned(),
     ] {
+        shell.arg("-c").arg(setting);
+    }
+    for setting in settings {
         shell.arg("-c").arg(setting);
     }
     shell.stdin(Stdio::piped()).spawn().expect("postgres starts")

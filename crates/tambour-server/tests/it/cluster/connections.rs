@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 
 use super::proxy::Proxy;
 use super::readers::{Readers, plain_request};
-use super::{KEY, LEASE_SECONDS, Member, Setup};
+use super::{KEY, LEASE_SECONDS, Member, Setup, long_reply};
 use crate::client::{Event, EventStream, check_stream, event_names, stream_message_id};
-use crate::mock::{Gate, MockServer, Step, delta_step, finish_steps};
+use crate::mock::{Gate, MockServer, Step, delta_step};
 use crate::postgres::{cluster as postgres, port_of};
 use crate::server::with_timeout;
 
@@ -50,14 +50,6 @@ impl Fault {
     }
 }
 
-/// Reply of some seconds.
-fn long_reply(words: usize) -> Vec<Step> {
-    let mut script: Vec<Step> =
-        (0..words).map(|at| Step::After(60, Box::new(delta_step(&format!("word {at} "))))).collect();
-    script.extend(finish_steps("stop"));
-    script
-}
-
 /// Frames of numbered events.
 fn frames(events: &[Event]) -> Vec<&str> {
     events.iter().filter(|event| event.id.is_some()).map(|event| event.frame.as_str()).collect()
@@ -94,7 +86,7 @@ fn start_load(address: SocketAddr, message: &str, stop: &watch::Receiver<bool>) 
 
 /// One of three servers is cut off from the database for longer than its lease.
 async fn cut_off_one_server(fault: Fault) {
-    let mock = MockServer::start(vec![long_reply(60)]).await;
+    let mock = MockServer::start(vec![long_reply(60, 60)]).await;
     let database = postgres().await.new_database().await;
     let (mut proxies, mut members) = (Vec::new(), Vec::new());
     for _ in 0..3 {
@@ -249,7 +241,7 @@ async fn servers_that_are_cut_from_each_other_follow_by_the_database_and_refuse_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_that_vanish_all_at_once_go_on_at_other_servers() {
-    let mock = MockServer::start(vec![long_reply(40)]).await;
+    let mock = MockServer::start(vec![long_reply(40, 60)]).await;
     let database = postgres().await.new_database().await;
     let members: Vec<Member> = (0..3).map(|_| Member::start(&database, &mock)).collect();
     let mut readers = Readers::new(members.iter().map(|member| member.server.address).collect(), 1);

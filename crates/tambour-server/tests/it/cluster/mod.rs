@@ -1,13 +1,18 @@
 //! Servers that share a PostgreSQL database, each in a process of its own: what one decides holds on all, and what one leaves
 //! behind is ended by another.
 
+mod clocks;
 mod connections;
 mod database;
 mod faults;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod proxy;
 mod random;
 mod readers;
+mod rolling;
 mod shared;
+mod slow_disk;
 mod transfer;
 
 use std::io::{BufRead as _, BufReader};
@@ -19,7 +24,7 @@ use tambour_server::Server;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::child_process::{child_arguments, child_command, run_async};
-use crate::mock::MockServer;
+use crate::mock::{MockServer, Step, delta_step, finish_steps};
 use crate::postgres::cluster as postgres;
 use crate::server::{Folder, TestServer};
 use crate::tool_kit::allow_local_webhooks;
@@ -46,6 +51,8 @@ struct Setup {
     public_port: Option<u16>,
     /// Time for running messages when the server stops.
     drain_ms: u64,
+    /// Days after which messages are deleted.
+    retention_days: Option<u32>,
     /// Further variables of the process.
     variables: Vec<(String, String)>,
 }
@@ -57,6 +64,7 @@ impl Setup {
             upstream: mock.url(),
             public_port: None,
             drain_ms: 10_000,
+            retention_days: None,
             variables: Vec::new(),
         }
     }
@@ -73,7 +81,8 @@ impl Member {
         let folder = Folder::new();
         let log = std::fs::File::create(folder.0.join("log")).unwrap();
         let arguments = json!({"database": setup.database, "upstream": setup.upstream, "folder": folder.0,
-            "public_port": setup.public_port, "drain_ms": setup.drain_ms});
+            "public_port": setup.public_port, "drain_ms": setup.drain_ms,
+            "retention_days": setup.retention_days});
         let mut child = child_command("cluster::child", &arguments)
             .envs(setup.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
@@ -118,6 +127,14 @@ impl Drop for Member {
     }
 }
 
+/// Reply of so many words, with a pause of so many milliseconds before each.
+fn long_reply(words: usize, pause: u64) -> Vec<Step> {
+    let mut script: Vec<Step> =
+        (0..words).map(|at| Step::After(pause, Box::new(delta_step(&format!("word {at} "))))).collect();
+    script.extend(finish_steps("stop"));
+    script
+}
+
 /// Starts so many servers on a new database.
 async fn start_members(count: usize, mock: &MockServer) -> (String, Vec<Member>) {
     let database = postgres().await.new_database().await;
@@ -138,6 +155,7 @@ fn child() {
     config.cluster.lease_seconds = LEASE_SECONDS;
     config.grace_ms = 1500;
     config.drain_ms = arguments["drain_ms"].as_u64().unwrap();
+    config.retention.days = arguments["retention_days"].as_u64().map(|days| days.try_into().unwrap());
     config.cluster.address = arguments["public_port"].as_u64().map(|port| format!("http://127.0.0.1:{port}"));
     allow_local_webhooks(&mut config);
     config.add_upstream(arguments["upstream"].as_str().unwrap(), Some("a-model".to_owned())).unwrap();
