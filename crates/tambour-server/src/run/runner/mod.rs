@@ -226,6 +226,9 @@ async fn finish_run(
     }
 }
 
+/// Time in which the database says whether a message has to wait for others.
+const QUEUE_ANSWER: Duration = Duration::from_secs(1);
+
 /// Longest pause between two tries to write the end of a message.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -424,7 +427,7 @@ async fn prepare_prompt(
             None => tokio::select! {
                 biased;
                 // A stopping server starts no waiting message.
-                () = engine.shutdown.cancelled() => return Err(InputEnd::Failed(interrupted_failure())),
+                () = wait_stop_of_queue(engine) => return Err(InputEnd::Failed(interrupted_failure())),
                 guard = locking => guard,
             },
         });
@@ -438,6 +441,15 @@ async fn prepare_prompt(
     preparation
         .await
         .map_err(|error| InputEnd::Failed(new_failure("store_unavailable", error.to_string(), true)))
+}
+
+/// Waits until messages that wait for others must end, since the server stops.
+async fn wait_stop_of_queue(engine: &RunEngine) {
+    engine.shutdown.cancelled().await;
+    if engine.store.cluster().is_some() {
+        // A message that waits for no other one still waits for the answers of the database.
+        tokio::time::sleep(QUEUE_ANSWER).await;
+    }
 }
 
 /// Log of the message, as written by this run.
