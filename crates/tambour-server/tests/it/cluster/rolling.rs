@@ -59,7 +59,7 @@ async fn drain(member: &mut Member) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_message_is_lost_when_servers_are_replaced_one_after_the_other() {
-    let mock = MockServer::start(vec![long_reply(50, 30)]).await;
+    let mock = MockServer::start(vec![long_reply(40, 30)]).await;
     let database = postgres().await.new_database().await;
     let mut members: Vec<Member> = (0..3).map(|_| Member::start(&database, &mock)).collect();
     let mut readers = Readers::new(members.iter().map(|member| member.server.address).collect(), 5);
@@ -81,7 +81,8 @@ async fn no_message_is_lost_when_servers_are_replaced_one_after_the_other() {
     readers.check(members[0].server.address, &histories, "replaced servers").await;
     assert!(histories.iter().all(History::is_completed), "each message has the time to end");
     for id in &ids {
-        assert_eq!(members[0].server.wait_ended(id).await["status"], "completed", "{id}");
+        let record = members[0].server.wait_ended(id).await;
+        assert_eq!(record["status"], "completed", "{record}");
     }
     assert_eq!(mock.calls().started, ids.len() + 3 * STREAMS, "no message is asked twice");
     for member in &members {
