@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::PgConnection;
@@ -10,11 +11,19 @@ use sqlx::PgConnection;
 use super::{PostgresStore, lock};
 use crate::{RequestClaim, RequestKey, Responses, StoreError, StoredResponse, fail, ids};
 
+/// Shortest and longest pause between two attempts to release a claim.
+const MIN_PAUSE: Duration = Duration::from_millis(500);
+const MAX_PAUSE: Duration = Duration::from_secs(16);
+/// Number of further releases of a claim that the database may get later than its release: over half a minute.
+const DOUBTFUL_REPEATS: u32 = 7;
+
 /// Claim of a request, which is released when the guard is dropped.
 pub(super) struct ClaimGuard {
     store: PostgresStore,
     /// Key of the request and random id of the claim's holder; `None` once the claim is kept.
     claim: Option<(RequestKey, String)>,
+    /// Set until the database has answered.
+    is_doubtful: bool,
 }
 
 impl ClaimGuard {
@@ -27,7 +36,7 @@ impl ClaimGuard {
 impl Drop for ClaimGuard {
     fn drop(&mut self) {
         if let Some((request_key, holder)) = self.claim.take() {
-            self.store.spawn_release(request_key, holder);
+            self.store.spawn_release(request_key, holder, self.is_doubtful);
         }
     }
 }
@@ -41,7 +50,8 @@ impl PostgresStore {
     ) -> Result<Option<ClaimGuard>, StoreError> {
         let holder = ids::new_id("claim");
         // The guard exists before the claim does: the claim is released if the caller goes away meanwhile.
-        let guard = ClaimGuard { store: self.clone(), claim: Some((request_key.clone(), holder.clone())) };
+        let claim = Some((request_key.clone(), holder.clone()));
+        let mut guard = ClaimGuard { store: self.clone(), claim, is_doubtful: true };
         let query = sqlx::query(
             "insert into request_claims (owner, route, word, holder, server, lease_until) \
              values ($1, $2, $3, $4, $5, now() + interval '10 minutes') \
@@ -54,6 +64,7 @@ impl PostgresStore {
         let query = query.bind(&request_key.owner).bind(&request_key.route);
         let query = query.bind(&request_key.idempotency_key).bind(&holder).bind(&self.identity.server);
         let result = query.bind(released).execute(self.pool()).await?;
+        guard.is_doubtful = false;
         if result.rows_affected() > 0 {
             return Ok(Some(guard));
         }
@@ -61,20 +72,44 @@ impl PostgresStore {
         Ok(None)
     }
 
+    /// Releases a claim once the database can no longer store what was sent for its request.
+    pub(super) fn release_later(&self, claim: ClaimGuard) {
+        // The database ends a transaction that stands still for as long as a lease.
+        let pause = self.shared.server_lease.valid_time() * 2;
+        tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
+            drop(claim);
+        });
+    }
+
     /// Releases a claim in the background.
-    fn spawn_release(&self, request_key: RequestKey, holder: String) {
+    /// `is_doubtful`: the database may not have got the claim yet.
+    fn spawn_release(&self, request_key: RequestKey, holder: String, is_doubtful: bool) {
         // Without a runtime the process is about to end, and the claim with its lease.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let store = self.clone();
         self.lock_released().insert(holder.clone());
         runtime.spawn(async move {
-            let query = sqlx::query(
-                "delete from request_claims where owner = $1 and route = $2 and word = $3 and holder = $4",
-            );
-            let query = query.bind(&request_key.owner).bind(&request_key.route);
-            let query = query.bind(&request_key.idempotency_key).bind(&holder);
-            if let Err(error) = query.execute(store.pool()).await {
-                tracing::warn!(%error, "the claim of a request ends only with its lease");
+            let (mut pause, mut repeats_left) = (MIN_PAUSE, if is_doubtful { DOUBTFUL_REPEATS } else { 0 });
+            loop {
+                let query = sqlx::query(
+                    "delete from request_claims where owner = $1 and route = $2 and word = $3 and holder = $4",
+                );
+                let query = query.bind(&request_key.owner).bind(&request_key.route);
+                let query = query.bind(&request_key.idempotency_key).bind(&holder);
+                match query.execute(store.pool()).await {
+                    Ok(result) if repeats_left == 0 || result.rows_affected() > 0 => break,
+                    Ok(_) => repeats_left -= 1,
+                    Err(error) => {
+                        tracing::warn!(%error, "the claim of a request is not released; trying again");
+                    }
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    // It ends with the lease of this server.
+                    () = store.shared.closed.cancelled() => break,
+                }
+                pause = (pause * 2).min(MAX_PAUSE);
             }
             store.lock_released().remove(&holder);
         });
@@ -127,7 +162,8 @@ impl Responses for PostgresStore {
     fn release_request(&self, request_key: &RequestKey) {
         let mut holders = self.shared.request_holders.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(holder) = holders.remove(request_key) {
-            self.spawn_release(request_key.clone(), holder);
+            let is_doubtful = false;
+            self.spawn_release(request_key.clone(), holder, is_doubtful);
         }
     }
 

@@ -80,6 +80,9 @@ impl PostgresStore {
             }
             Err(error) => {
                 self.shared.local_runs.remove(&run);
+                if let Some(claim) = claim.filter(|_| !is_refusal(&error)) {
+                    self.release_later(claim);
+                }
                 return Err(error);
             }
         };
@@ -171,6 +174,12 @@ impl PostgresStore {
         drop(undelivered.claim);
         Ok(())
     }
+}
+
+/// Returns `true` if the database has answered that it did not do the work.
+fn is_refusal(error: &StoreError) -> bool {
+    let StoreError::Database(cause) = error else { return false };
+    cause.downcast_ref::<sqlx::Error>().is_some_and(|error| error.as_database_error().is_some())
 }
 
 /// Inserts a message and its run within a transaction, which is rolled back after a refusal.
