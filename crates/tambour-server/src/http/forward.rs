@@ -22,7 +22,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_BODY: usize = 64 << 20;
 
 /// Time between two looks at the lease of this server.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(500);
 /// Number of such looks at a lost lease after which a request is answered.
 const LOSSES: u32 = 3;
 

@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{PgConnection, PgPool};
+use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Cluster, PeerReader, RequestKey, ServerIdentity, Store, StoreError, ids};
@@ -279,11 +279,17 @@ async fn open_pool(
     if let Some(password) = &options.password {
         connect_options = connect_options.password(password);
     }
-    let lease_slot = lease_slot.clone();
+    let (released_slot, acquired_slot) = (lease_slot.clone(), lease_slot.clone());
     let pool = PgPoolOptions::new()
         .after_release(move |_, _| {
-            let is_lost = lease_slot.get().is_some_and(|lease| !lease.is_valid());
+            let is_lost = released_slot.get().is_some_and(|lease| !lease.is_valid());
             Box::pin(std::future::ready(if is_lost { Err(sqlx::Error::PoolTimedOut) } else { Ok(true) }))
+        })
+        // In place of the test of the pool, which would wait for each connection that is dead.
+        .test_before_acquire(false)
+        .before_acquire(move |connection, metadata| {
+            let is_doubtful = acquired_slot.get().is_some_and(|lease| lease.is_doubtful(metadata.idle_for));
+            Box::pin(async move { Ok(!is_doubtful && connection.ping().await.is_ok()) })
         })
         .max_connections(max_connections.max(1))
         .min_connections(1)

@@ -19,6 +19,8 @@ pub(super) struct ServerLease {
     address: Mutex<Option<String>>,
     /// Time at which the last successful renewal was sent.
     renewed_at: Mutex<Instant>,
+    /// Time at which the database last answered again after the lease may have been lost.
+    regained_at: Mutex<Option<Instant>>,
 }
 
 impl ServerLease {
@@ -33,6 +35,7 @@ impl ServerLease {
             duration,
             address: Mutex::default(),
             renewed_at: Mutex::new(Instant::now()),
+            regained_at: Mutex::default(),
         };
         lease.renew(pool).await?;
         Ok(lease)
@@ -57,6 +60,13 @@ impl ServerLease {
     /// renewal, by its own clock, this server writes no more and shows no further entries.
     pub(super) fn is_valid(&self) -> bool {
         self.age() < self.valid_time()
+    }
+
+    /// Returns `true` if a connection that has been idle for so long may be dead: it is from before the database
+    /// last answered again.
+    pub(super) fn is_doubtful(&self, idle_time: Duration) -> bool {
+        let regained_at = *self.regained_at.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.is_valid() || regained_at.is_some_and(|time| time.elapsed() < idle_time)
     }
 
     /// Tells the other servers the base URL of this one.
@@ -91,6 +101,9 @@ impl ServerLease {
                 drop(connection.detach());
                 return Err(StoreError::Timeout);
             }
+        }
+        if !self.is_valid() {
+            *self.regained_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
         *self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner) = sent_at;
         Ok(())
