@@ -1,6 +1,7 @@
 //! Servers that share a PostgreSQL database, each in a process of its own: what one decides holds on all, and what one leaves
 //! behind is ended by another.
 
+#[cfg(target_os = "linux")]
 mod clocks;
 mod connections;
 mod database;

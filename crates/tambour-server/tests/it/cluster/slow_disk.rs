@@ -14,7 +14,7 @@ const COMMIT_DELAY: u32 = 100_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_end_and_leases_are_kept_when_every_commit_takes_a_tenth_of_a_second() {
-    let mock = MockServer::start(vec![long_reply(20, 30)]).await;
+    let mock = MockServer::start(vec![long_reply(10, 30)]).await;
     let postgres = Cluster::start_with(&["fsync=on"]).await;
     let database = postgres.new_database().await;
     let members: Vec<Member> = (0..3).map(|_| Member::start(&database, &mock)).collect();
