@@ -92,6 +92,19 @@ const REQUIRED_PROGRAMS: &[RequiredProgram] = &[
         substitute: None,
     },
     RequiredProgram {
+        check_command: &["faketime", "--version"],
+        purpose: "servers whose clocks are wrong",
+        component: None,
+        packages: &[
+            ("apt-get", "faketime"),
+            ("dnf", "libfaketime"),
+            ("apk", "libfaketime"),
+            ("pacman", "libfaketime"),
+            ("brew", "libfaketime"),
+        ],
+        substitute: None,
+    },
+    RequiredProgram {
         // The headless shell takes a sixth less processor time than the whole browser.
         check_command: &["chromium-headless-shell", "--version"],
         purpose: "the studio in a browser",
