@@ -315,7 +315,7 @@ pub(super) async fn trace(
         // interrupted: its end was never stored.
         if record["status"] == "running" && !(is_turn_running && last_number == Some(number)) {
             record["status"] = "interrupted".into();
-            record["error"] = json!(dialogues::interrupted_call());
+            record["error"] = json!(dialogues::interrupted_call_failure());
         }
         record
     };

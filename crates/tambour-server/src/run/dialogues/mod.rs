@@ -10,7 +10,7 @@ mod turn_record;
 
 pub(crate) use templates::{OwnerTemplates, ParsedTemplateCache, hash_text};
 pub(crate) use turn::{
-    TurnClient, TurnInput, TurnRequest, interrupted_call, load_machine, log_problem, run_turn,
+    TurnClient, TurnInput, TurnRequest, interrupted_call_failure, load_machine, log_problem, run_turn,
 };
 pub(crate) use turn_log::TurnLog;
 pub(crate) use turn_quota::TurnQuota;

@@ -584,7 +584,7 @@ async fn wait_stop(engine: &RunEngine, client: TurnClient<'_>) -> InputEnd {
 }
 
 /// Returns the failure of a call that was running when the server ended, for its record.
-pub(crate) fn interrupted_call() -> Failure {
+pub(crate) fn interrupted_call_failure() -> Failure {
     new_failure("interrupted", "the server ended before the model call did", true)
 }
 

@@ -157,7 +157,7 @@ impl Dialect for FilamentReader {
             self.lexer.unfinished_tag().filter(|partial_tag| !is_spaced(partial_tag)).map(str::to_owned)
         {
             let at = self.lexer.drop_carry();
-            self.frame.drop_half_tag(&partial_tag, at, out);
+            self.frame.report_partial_tag(&partial_tag, at, out);
         }
         let FilamentReader { lexer, frame, .. } = self;
         lexer.finish(&mut |token, at| frame.read_token(token, at, out));

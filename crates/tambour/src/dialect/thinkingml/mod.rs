@@ -138,7 +138,7 @@ impl Dialect for ThinkingMlReader {
         if self.frame.is_half_tag(self.lexer.carry()) {
             let partial_tag = self.lexer.carry().to_owned();
             let place = self.lexer.drop_carry();
-            self.frame.drop_half_tag(&partial_tag, place, out);
+            self.frame.report_partial_tag(&partial_tag, place, out);
         }
         let frame = &mut self.frame;
         self.lexer.finish(&mut |token, place| frame.push_token(token, place, out));

@@ -13,7 +13,12 @@ use crate::span::{LazyPlace, Place};
 
 impl FilamentFrame {
     /// Reports an incomplete tag at the end of the reply, which is left out (F-204).
-    pub(in super::super) fn drop_half_tag(&mut self, partial_tag: &str, at: Place, out: &mut dyn IntentSink) {
+    pub(in super::super) fn report_partial_tag(
+        &mut self,
+        partial_tag: &str,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
         let message = format!("the reply ends within a tag: `{partial_tag}`");
         let report = FindingReport::new(rules::TAG_CUT, at, at.offset + partial_tag.len(), message);
         out.report(report.with_repair("left out"));

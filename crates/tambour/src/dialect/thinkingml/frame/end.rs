@@ -39,7 +39,12 @@ impl ReplyFrame {
 
     /// Leaves out and reports a tag truncated at the very end. A truncated `</serp_queries>` closes its
     /// block.
-    pub(in super::super) fn drop_half_tag(&mut self, partial_tag: &str, at: Place, out: &mut dyn IntentSink) {
+    pub(in super::super) fn report_partial_tag(
+        &mut self,
+        partial_tag: &str,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
         if let Some(block) = self.block.as_mut().filter(|_| "</serp_queries>".starts_with(partial_tag)) {
             return block.set_closing(partial_tag);
         }
