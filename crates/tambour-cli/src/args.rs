@@ -16,7 +16,7 @@ pub(crate) struct OptionArgs {
     /// Set a reading option, such as `thinkingml.serp_block=optional`; may be repeated
     #[arg(long = "option", value_name = "K=V", value_parser = parse_pair, long_help = format_option_help())]
     options: Vec<(String, String)>,
-    /// Tools that a plan may call: a JSON object, tool name to JSON Schema; the sample registry if absent
+    /// Tools that a reply may call: a JSON object, tool name to JSON Schema; if absent, `aiplan` has four sample tools and other dialects have none
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
 }

@@ -20,7 +20,7 @@ use crate::{CommandOutcome, output};
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  printf '<think>2 + 2</think>It is 4.' | tambour decode --from plain\n  \
     printf '{\"response\":{\"咨询师\":\"Hello.\"},\"should_exit\":true}' | tambour decode --from ai_say --round 1\n\n\
-    The last line is `completed` or `error`. Exit code 1: the answer was replaced by the fallback, \
+    The last line is `completed` or `error`. Exit code 1: the fallback text replaced the answer, \
     or the last line is `error`.")]
 pub(crate) struct DecodeCommand {
     /// Dialect of the reply

@@ -23,7 +23,7 @@ pub(crate) enum MacrosCommand {
 /// Translate the macros of a text to Jinja2; unknown macros stay text and are reported on standard error
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  printf 'Hi {{user}}, {{roll:2d6}}' | tambour macros migrate\n\n\
-    Migrating what was migrated changes nothing.")]
+    Migrating a migrated text changes nothing.")]
 pub(crate) struct MigrateArgs {
     /// Print counts of translated macros on standard error: one JSON object, by row of the macro table
     #[arg(long)]

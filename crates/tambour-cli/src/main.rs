@@ -31,8 +31,8 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "tambour", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Example:\n  printf 'Hello' | tambour decode --from plain\n\n\
-    Exit codes: 0 fine; 1 findings of severity error, refused content or a failed run; \
-    2 wrong use or a file that cannot be opened.")]
+    Exit codes: 0 success; 1 findings of severity error, refused content or a failed run; \
+    2 wrong usage or a file that cannot be opened.")]
 struct CommandLine {
     #[command(subcommand)]
     command: TopCommand,

@@ -18,7 +18,7 @@ use crate::{CommandOutcome, output};
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     printf '<thinking><phase id=\"1\">a</thinking><final>b' | tambour repair --from thinkingml\n\n\
-    Exit code 1: the answer was replaced by the fallback.")]
+    Exit code 1: the fallback text replaced the answer, or the reply cannot be repaired, and nothing is printed.")]
 pub(crate) struct RepairCommand {
     /// Dialect of the reply
     #[arg(long, value_name = "DIALECT", default_value = dialect::AUTO,

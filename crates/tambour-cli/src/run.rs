@@ -35,7 +35,7 @@ use screen::DialogueScreen;
     printf 'sessions: [{session: s, phases: []}]' >/tmp/s.yaml; tambour run /tmp/s.yaml\n\n\
     The model speaks first, or with --user-first you do; each line is what you say, and `= ` asks for the answer to a form. `/info` shows where the dialogue \
     stands and how much was understood, `/quit` ends it. Exit code 1: the dialogue failed.\n\n\
-    `--test` runs tests of scripts without a model, as `--save-test` and the studio write them. Exit code 1: something differs.")]
+    `--test` runs tests of scripts without a model, as `--save-test` and the studio write them. Exit code 1: a test differs, or a script cannot run.")]
 pub(crate) struct RunCommand {
     /// Script; with --test, default: the script of each test
     #[arg(required_unless_present = "tests")]

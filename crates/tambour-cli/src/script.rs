@@ -72,7 +72,7 @@ impl TemplateArgs {
     pub(crate) fn template_files(&self) -> Result<TemplateFiles> {
         // Only the default folder may be absent.
         if !self.templates.is_dir() && self.templates != Path::new(DEFAULT_TEMPLATES) {
-            return Err(anyhow!("there is no folder `{}` of templates", self.templates.display()));
+            return Err(anyhow!("there is no template folder `{}`", self.templates.display()));
         }
         tambour_server::prompts::load_folder(&self.templates).map_err(|error| anyhow!(error))
     }

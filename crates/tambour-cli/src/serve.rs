@@ -21,7 +21,7 @@ pub(crate) struct ServeCommand {
     /// Address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// Folder of the database
+    /// Data folder, with the database and its journal
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Database: `sqlite:FILE` or `postgres://USER@HOST/NAME`; default: `tambour.sqlite` in the data folder

@@ -98,7 +98,7 @@ impl Baseline {
             }
         }
         if unmatched_findings.is_empty() {
-            bail!("{}: the report has no text; `check --format json` writes one", path.display());
+            bail!("{}: the report lists no texts; write it with `check --format json`", path.display());
         }
         Ok(Baseline {
             unmatched_findings,

@@ -226,7 +226,9 @@ pub(crate) fn run(args: &CheckCommand) -> Result<CommandOutcome> {
         output::print_error(message);
     } else if let Some(kind) = totals.kinds.keys().next() {
         // Text of any kind passes as `plain`, so the detected kind is named.
-        output::print_error(&format!("checked as `{kind}`, since no --contract says what it should be"));
+        output::print_error(&format!(
+            "checked as `{kind}`, which was detected; name the contract with --contract"
+        ));
     }
     let errors = end.comparison.map_or(totals.errors, |comparison| comparison.new_errors);
     Ok(match totals {

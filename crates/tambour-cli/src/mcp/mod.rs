@@ -57,7 +57,7 @@ async fn serve_stdio() -> Result<CommandOutcome> {
             return Ok(CommandOutcome::Failed);
         }
     };
-    running.waiting().await.context("the server broke down")?;
+    running.waiting().await.context("the MCP server failed")?;
     Ok(outcome_at_end(&too_long))
 }
 
@@ -88,7 +88,7 @@ impl ServerHandler for StdioMcpServer {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("tambour", env!("CARGO_PKG_VERSION")))
             .with_instructions(
-                "Structured replies of language models: `contract` gives the format instructions of a dialect, `check` holds a \
+                "Structured replies of language models: `contract` gives the format instructions of a dialect, `check` checks a \
                  reply against it, `repair` rewrites a reply so that it passes, `decode` gives its events, and `json` finds \
                  the JSON value in a text.",
             )
@@ -120,7 +120,7 @@ impl ServerHandler for StdioMcpServer {
             let _permit = permit;
             (entry.run)(arguments)
         });
-        let outcome = outcome.await.map_err(|_| ErrorData::internal_error("the tool broke down", None))?;
+        let outcome = outcome.await.map_err(|_| ErrorData::internal_error("the tool failed", None))?;
         Ok(match outcome {
             Ok(tools::ToolOutput { text, notes, structured_content }) => {
                 let blocks = [text].into_iter().chain(notes).map(ContentBlock::text).collect();

@@ -50,7 +50,7 @@ pub(super) const TOOLS: &[McpToolEntry] = &[
     McpToolEntry {
         name: "check",
         title: "Check a reply",
-        description: "Hold a reply of a language model, a transcript of an event stream or the examples of a Markdown document against a \
+        description: "Check a reply of a language model, a transcript of an event stream or the examples of a Markdown document against a \
                 contract. Gives a verdict and all findings, each with its place, rule and code.",
         schema: schema_for_type::<CheckArgs>,
         run: |arguments| check_text(&parse_arguments(arguments)?),
@@ -228,7 +228,7 @@ fn option_schemas() -> Map<String, Value> {
 
 fn parse_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T> {
     serde_json::from_value(arguments)
-        .map_err(|error| anyhow!("the arguments do not fit: {}", explain_parse_error(&error.to_string())))
+        .map_err(|error| anyhow!("the arguments are not valid: {}", explain_parse_error(&error.to_string())))
 }
 
 fn build_options(profile: Profile, arguments: &Map<String, Value>) -> Result<Options> {
@@ -263,7 +263,7 @@ fn check_text(arguments: &CheckArgs) -> Result<ToolOutput> {
     let structured_content = verdicts.pop().unwrap_or_default();
     let notes = arguments.contract.is_none().then(|| {
         let kind = structured_content["contract"].as_str().unwrap_or_default();
-        format!("checked as `{kind}`, since no `contract` says what it should be")
+        format!("checked as `{kind}`, which was detected; name the contract with `contract`")
     });
     Ok(ToolOutput { text: lines.join("\n"), notes, structured_content })
 }

@@ -23,7 +23,7 @@ use crate::{CommandOutcome, args, input, output};
     echo 'blocks: [{tag: a, text: Hi}]' | tambour prompt render -\n\n\
     FILE is a Skein (YAML or JSON), or a card, lorebook or preset as `tambour import` reads it. The context is one JSON object with \
     the variables of the templates: user, char, history, state, now, seed and any other name.\n\
-    Exit code 1: a file that is broken, or a template that cannot be rendered.")]
+    Exit code 1: a file is broken, or a template cannot be rendered.")]
 pub(crate) struct RenderCommand {
     /// JSON file with the context; empty if absent
     #[arg(long, value_name = "FILE")]

@@ -157,7 +157,7 @@ fn a_baseline_that_is_none_is_wrong_use() {
     for (file, expected_text) in [
         ("missing.jsonl", "cannot open missing.jsonl"),
         ("pretty.txt", "pretty.txt:1: not a line of a `check --format json` report"),
-        ("empty.jsonl", "the report has no text"),
+        ("empty.jsonl", "the report lists no texts"),
     ] {
         let ran = run_in(&folder, &["check", "--contract", "thinkingml", "--baseline", file, "a.txt"], "");
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");

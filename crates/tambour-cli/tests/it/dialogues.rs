@@ -62,7 +62,7 @@ fn scripts_are_checked_with_their_templates() {
     };
     let ran = run(&["script", "check", "--templates", "no/such", "-"], script("{type: ai_say, content: x}"));
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("there is no folder `no/such`"), "{ran:?}");
+    assert!(ran.stderr.contains("there is no template folder `no/such`"), "{ran:?}");
     let ran = run(&["script", "check", "-"], script("{type: ai_say, max_rounds: 99, mood: calm}"));
     assert_eq!(ran.code, Some(1));
     let codes: Vec<&str> = ran.stdout.lines().filter_map(|line| line.split_whitespace().nth(4)).collect();

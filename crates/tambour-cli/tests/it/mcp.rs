@@ -146,7 +146,7 @@ fn options_and_examples_are_those_of_the_commands() {
     assert_eq!(result["structuredContent"]["contract"], "thinkingml");
     assert_eq!(
         result["content"][1]["text"],
-        "checked as `thinkingml`, since no `contract` says what it should be"
+        "checked as `thinkingml`, which was detected; name the contract with `contract`"
     );
     let result = call_result("json", &json!({"text": "nothing here"}));
     assert_eq!((&result["isError"], &result["structuredContent"]["found"]), (&json!(false), &json!(false)));
@@ -163,7 +163,7 @@ fn mistakes_are_told_and_end_nothing() {
         ("check", json!({"text": "a", "contract": "nope"}), "known: "),
         ("contract", json!({"dialect": "nope"}), "unknown dialect `nope`; known: "),
         ("contract", json!({"dialect": "auto"}), "`auto` has no format instructions; available for"),
-        ("check", json!({}), "the arguments do not fit: missing field `text`"),
+        ("check", json!({}), "the arguments are not valid: missing field `text`"),
         ("check", json!({"text": "a", "profil": "strict"}), "unknown field `profil`, expected one of `text`"),
         ("check", json!({"text": "a", "profile": "harsh"}), "unknown variant `harsh`"),
         ("json", json!({"text": 1}), "invalid type"),
