@@ -135,7 +135,7 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "tools",
-        description: "tools that a reply may call: an object, tool name to JSON Schema; aiplan brings the four of P-020",
+        description: "tools that a reply may call: an object, tool name to JSON Schema; by default `aiplan` has the four of P-020, and other dialects have none",
         default: "",
         accepts: SettingValues::Json(|options, value| {
             options.tools = Some(ToolRegistry::from_json(value)?);
@@ -159,7 +159,7 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "examples",
-        description: "example replies that the model was shown (X-011): a list, or one to add; `own` stands for those of our own instructions",
+        description: "example replies that the model was shown (X-011): a list, or one to add; `own` stands for those of the built-in instructions",
         default: "[]",
         accepts: SettingValues::Json(|options, value| {
             set_examples(options, value);
@@ -200,7 +200,7 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "limits.items",
-        description: "values and keys of such an object",
+        description: "values and keys of an object that may act",
         default: "65536",
         accepts: SettingValues::Number("items", |options, number| options.limits.items = number),
     },

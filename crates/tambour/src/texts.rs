@@ -92,7 +92,7 @@ impl Texts {
                 ["回复被截断，工具调用未执行", "The reply was cut, so a tool call was not run"]
             }
             "ui_component_invalid" => ["界面组件无法显示", "A component cannot be shown"],
-            "media_refused" => ["媒体无法显示", "A medium cannot be shown"],
+            "media_refused" => ["媒体无法显示", "A media item cannot be shown"],
             _ => ["部分内容无法处理", "A part of the reply could not be read"],
         };
         if self.language == Language::Zh { zh } else { en }

@@ -127,7 +127,7 @@ fn read_entries(fields: &CardFields<'_>, layout: BookLayout) -> Result<Vec<LoreE
         let Value::Object(map) = item else {
             return Err(fields
                 .file
-                .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
+                .refuse(&format!("`{path}` should be an object, but is {}", describe_type(item))));
         };
         let entry_fields = CardFields::new(fields.file, map, &path);
         let mut entry = match layout {

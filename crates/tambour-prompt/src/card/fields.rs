@@ -53,7 +53,7 @@ impl<'a> CardFields<'a> {
     /// Returns the error for a field of the wrong type.
     pub(super) fn type_error(&self, key: &str, expected: &str, value: &Value) -> Error {
         self.file.refuse(&format!(
-            "`{}` should be {expected}, it is {}",
+            "`{}` should be {expected}, but is {}",
             self.full_name(key),
             describe_type(value)
         ))
@@ -154,7 +154,7 @@ impl<'a> CardFields<'a> {
                 }
                 _ => Err(self
                     .file
-                    .refuse(&format!("`{}` should be a number, it is `{text}`", self.full_name(key)))),
+                    .refuse(&format!("`{}` should be a number, but is `{text}`", self.full_name(key)))),
             },
             Some(other) => Err(self.type_error(key, "a number", other)),
         }

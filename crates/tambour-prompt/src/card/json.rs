@@ -42,8 +42,8 @@ pub(super) fn parse_measured(file: &ImportFile<'_>, bytes: &[u8]) -> Result<(Val
     if memory > file.limits.memory {
         let limit = file.limits.memory;
         return Err(file.refuse(&format!(
-            "JSON whose {values} values take {memory} bytes of memory, at most {limit} are read, of all files of a request together; leave \
-             some out, or send files one by one"
+            "the JSON has {values} values, which take {memory} bytes of memory; the files of a request may take {limit} together: leave some \
+             out, or send the files one by one"
         )));
     }
     let value = serde_json::from_str(text).map_err(|cause| {

@@ -197,11 +197,11 @@ fn warn_initial_variables(file: &ImportFile<'_>, entry: &LoreEntry) {
     let title = clip(&entry.title, 60);
     match normalize::normalize_entry("", &entry.content).body {
         normalize::EntryBody::Data(Value::Object(map)) => file.warn(format!(
-            "entry `{title}` holds {} that a chat begins with, kept but not set: put them into the state",
+            "entry `{title}` holds initial values of {}, which are kept but not set: put them into the state",
             format_count(map.len(), "variable")
         )),
         _ => file.warn(format!(
-            "entry `{title}` should hold the variables that a chat begins with, but is neither a YAML mapping nor a JSON object; it stays text"
+            "entry `{title}` should hold initial values of variables, but is neither a YAML mapping nor a JSON object; it stays text"
         )),
     }
 }
@@ -240,7 +240,7 @@ impl ImportFile<'_> {
 fn read_import(file: &ImportFile<'_>, source: Value) -> Result<ImportedFile> {
     let Value::Object(map) = &source else {
         return Err(file.refuse(&format!(
-            "a card or lorebook must be a JSON object, this is {}",
+            "a card or lorebook must be a JSON object, but this is {}",
             fields::describe_type(&source)
         )));
     };

@@ -153,7 +153,7 @@ fn find_book(root_fields: &CardFields<'_>, fields: &CardFields<'_>) -> Result<Op
     if let Some(world) = extensions.get("world").and_then(Value::as_str).filter(|world| !world.is_empty())
         && fields.get("character_book").is_none()
     {
-        extensions.warn("world", &format!("names the book `{}`, which is another file", clip(world, 60)));
+        extensions.warn("world", &format!("names the book `{}`, which is in another file", clip(world, 60)));
     }
     let mut book = None;
     for (index, (parent, key)) in [
@@ -304,7 +304,7 @@ fn read_assets(fields: &CardFields<'_>) -> Result<Vec<CardAsset>> {
             let Value::Object(map) = item else {
                 return Err(fields
                     .file
-                    .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
+                    .refuse(&format!("`{path}` should be an object, but is {}", describe_type(item))));
             };
             let asset_fields = CardFields::new(fields.file, map, &path);
             Ok(CardAsset {

@@ -66,7 +66,7 @@ pub(super) fn read_preset(fields: &CardFields<'_>) -> Result<PromptPreset> {
         let Value::Object(map) = item else {
             return Err(fields
                 .file
-                .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
+                .refuse(&format!("`{path}` should be an object, but is {}", describe_type(item))));
         };
         let item_fields = CardFields::new(fields.file, map, &path);
         // 1 inserts the part among the messages; 0, the default, keeps it in place.
@@ -139,7 +139,7 @@ fn read_order(fields: &CardFields<'_>) -> Result<Option<Vec<String>>> {
     let Value::Object(map) = last_list else {
         return Err(fields
             .file
-            .refuse(&format!("`{path}` should be an object, it is {}", describe_type(last_list))));
+            .refuse(&format!("`{path}` should be an object, but is {}", describe_type(last_list))));
     };
     let list_fields = CardFields::new(fields.file, map, &path);
     let mut ids = Vec::new();
@@ -148,7 +148,7 @@ fn read_order(fields: &CardFields<'_>) -> Result<Option<Vec<String>>> {
         let Value::Object(map) = item else {
             return Err(fields
                 .file
-                .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
+                .refuse(&format!("`{path}` should be an object, but is {}", describe_type(item))));
         };
         let item_fields = CardFields::new(fields.file, map, &path);
         if item_fields.flag("enabled")?.unwrap_or(true) {

@@ -112,7 +112,7 @@ pub(super) fn parse_ask(
         Some(value) => match dialect::parse_flag(value) {
             Some((flag, true)) => flag,
             Some((flag, false)) => {
-                reports.add(ask::FIELD_TYPE, "`usable` is not true or false", "read all the same");
+                reports.add(ask::FIELD_TYPE, "`usable` is not true or false", "read anyway");
                 flag
             }
             None => {

@@ -62,7 +62,7 @@ impl PromptContext {
         };
         if is_nested_deeper(value, MAX_CONTEXT_DEPTH) {
             return Err(Error::invalid(format!(
-                "a context is nested at most {MAX_CONTEXT_DEPTH} levels deep"
+                "a context may be nested at most {MAX_CONTEXT_DEPTH} levels deep"
             )));
         }
         PromptContext::new(values.clone())

@@ -74,12 +74,12 @@ fn evaluate_as(
     is_typed: bool,
 ) -> std::result::Result<Value, ExpressionFailure> {
     if expression.len() > MAX_EXPRESSION_BYTES {
-        let error = Error::invalid(format!("an expression has at most {MAX_EXPRESSION_BYTES} bytes"));
+        let error = Error::invalid(format!("an expression may have at most {MAX_EXPRESSION_BYTES} bytes"));
         return Err(error.with_code("limit_exceeded").into());
     }
     // A longer chain of operators would nest too deeply in minijinja.
     if source::tokenize(expression, 0..expression.len()).len() > MAX_EXPRESSION_TOKENS {
-        let error = Error::invalid(format!("an expression has at most {MAX_EXPRESSION_TOKENS} parts"));
+        let error = Error::invalid(format!("an expression may have at most {MAX_EXPRESSION_TOKENS} parts"));
         return Err(error.with_code("limit_exceeded").into());
     }
     let mut env = expression_environment();

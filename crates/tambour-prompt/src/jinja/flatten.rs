@@ -55,7 +55,7 @@ fn flatten_level(
         return Ok(value);
     }
     let Some(depth) = depth.checked_sub(1) else {
-        let message = format!("a value that is set has at most {MAX_SET_DEPTH} levels");
+        let message = format!("a value that is set may have at most {MAX_SET_DEPTH} levels");
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     };
     // A namespace is changed in place: its fields are checked, but it is not copied.

@@ -255,13 +255,13 @@ impl<'s> SourceRewriter<'s> {
         let tokens = tokenize(self.source, part.content.clone());
         self.out.part_count += tokens.len() + 1;
         if self.out.part_count > MAX_PARTS {
-            let message = format!("a template has at most {MAX_PARTS} tags and tokens");
+            let message = format!("a template may have at most {MAX_PARTS} tags and tokens");
             return Err(self.error(part.range.start, &message, "limit_exceeded"));
         }
         let mut chains: Vec<usize> = Vec::new();
         for token in &tokens {
             if token.kind == TokenKind::Name && token.range.len() > MAX_NAME_BYTES {
-                let message = format!("a name has at most {MAX_NAME_BYTES} bytes");
+                let message = format!("a name may have at most {MAX_NAME_BYTES} bytes");
                 return Err(self.error(token.range.start, &message, "limit_exceeded"));
             }
             chains.truncate(token.depth + 1);
@@ -269,7 +269,7 @@ impl<'s> SourceRewriter<'s> {
             let chain = &mut chains[token.depth];
             *chain = if self.token_text(token) == "," { 0 } else { *chain + 1 };
             if *chain > MAX_CHAIN_TOKENS {
-                let message = format!("an expression has at most {MAX_CHAIN_TOKENS} parts in a row");
+                let message = format!("an expression may have at most {MAX_CHAIN_TOKENS} parts in a row");
                 return Err(self.error(token.range.start, &message, "limit_exceeded"));
             }
         }
@@ -297,7 +297,7 @@ impl<'s> SourceRewriter<'s> {
                     *count
                 });
                 if count > MAX_ELIF {
-                    let message = format!("an `if` has at most {MAX_ELIF} `elif`");
+                    let message = format!("an `if` may have at most {MAX_ELIF} `elif`");
                     return Err(self.error(first.range.start, &message, "limit_exceeded"));
                 }
             }

@@ -455,7 +455,7 @@ pub(super) fn call_ban(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
         call.scope.ban(&word)?;
         call.warn(
             "word_banned",
-            format!("`{}` must be banned in the call of the model", tambour::finding::clip(&word, 40)),
+            format!("`{}` must be banned in the model call", tambour::finding::clip(&word, 40)),
         );
     }
     Ok(empty_value())

@@ -352,7 +352,7 @@ fn compile_pattern(
 ) -> Result<CompiledKey, CompileError> {
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(CompileError::Other(format!(
-            "a regular expression has at most {MAX_PATTERN_BYTES} bytes"
+            "a regular expression may have at most {MAX_PATTERN_BYTES} bytes"
         )));
     }
     let unsupported =

@@ -275,8 +275,12 @@ fn read_options(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec
         }
     }
     if options.len() > MAX_OPTIONS {
-        let message =
-            bilingual!(problems.language, "选项最多 {} 个", "a choice has at most {} options", MAX_OPTIONS);
+        let message = bilingual!(
+            problems.language,
+            "选项最多 {} 个",
+            "a choice may have at most {} options",
+            MAX_OPTIONS
+        );
         fields.report_by_name("options", rules::FIELD_RANGE, "S-011", message, problems);
         options.truncate(MAX_OPTIONS);
     }

@@ -20,7 +20,7 @@ use crate::span::Place;
 /// Entry in the table of dialects.
 pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "auto",
-    summary: "finds out which dialect a reply is written in",
+    summary: "detects which dialect a reply is written in",
     reader: |options| Box::new(AutoReader::new(options)),
     opening: Opening::NONE,
     settings: &[],

@@ -305,7 +305,7 @@ impl JsonSchema for StatusItem {
 pub struct Details {
     /// Heading; may be empty.
     pub summary: String,
-    /// Markdown with inline HTML of the whitelist.
+    /// Markdown with allowed inline HTML.
     pub text: String,
 }
 

@@ -172,7 +172,7 @@ impl HtmlSanitizer {
             _ if !ALLOWED_ELEMENTS.contains(&tag.name.as_str()) => self.reject_tag(raw, &tag, place, "", out),
             _ if tag.is_closing => self.close_element(raw, &tag, place, out),
             _ if self.open_elements.len() >= MAX_DEPTH => {
-                self.reject_tag(raw, &tag, place, "nested too deep", out)
+                self.reject_tag(raw, &tag, place, "nested too deeply", out)
             }
             _ => self.open_element(raw, &tag, place, out),
         }

@@ -93,7 +93,7 @@ pub(super) fn resolve_command(
                 }
                 let size = items.iter().map(measure).map(|size| size.bytes + VALUE_COST * size.values).sum();
                 let Some(bytes_left) = rewritable_bytes.checked_sub(size) else {
-                    let message = "lists that are rewritten have too many bytes";
+                    let message = "the lists that the command would rewrite have too many bytes";
                     return vec![
                         operation
                             .clone()

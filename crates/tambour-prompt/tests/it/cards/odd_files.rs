@@ -84,8 +84,8 @@ fn what_is_odd_about_keys_is_told() {
 #[test]
 fn variables_for_the_beginning_are_told() {
     let entry = |text: &str| json!({"entries": {"0": {"uid": 0, "key": [], "comment": "[InitVar] mood", "content": text, "disable": true}}});
-    assert_warning(&entry("hp: 7\nmood: calm"), "holds 2 variables");
-    assert_warning(&entry("{\"hp\": [7, \"points\"]}"), "holds 1 variable that");
+    assert_warning(&entry("hp: 7\nmood: calm"), "initial values of 2 variables");
+    assert_warning(&entry("{\"hp\": [7, \"points\"]}"), "initial values of 1 variable,");
     assert_warning(&entry("Nothing of the kind."), "neither a YAML mapping nor a JSON object");
 }
 

@@ -226,7 +226,7 @@ impl AnswerFields<'_> {
         match self.answer.value.get(name).filter(is_present) {
             Some(value) => {
                 let message = format!("`{name}` is outside `assessment`, expected inside");
-                self.report(rules::FIELD_MISPLACED, &[name], message, "read all the same");
+                self.report(rules::FIELD_MISPLACED, &[name], message, "read anyway");
                 self.parse_value(&[name], value, default, parse)
             }
             None => {
@@ -266,7 +266,7 @@ impl AnswerFields<'_> {
         match parse(value) {
             Some((value, true)) => Some(value),
             Some((value, false)) => {
-                self.report(rules::FIELD_TYPE, path, message, "read all the same");
+                self.report(rules::FIELD_TYPE, path, message, "read anyway");
                 Some(value)
             }
             None => {

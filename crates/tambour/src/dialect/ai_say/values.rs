@@ -275,7 +275,7 @@ impl AiSayReader {
             if answer.contains_key(name) {
                 out.report(report.with_repair("left out"));
             } else {
-                out.report(report.with_repair("read all the same"));
+                out.report(report.with_repair("read anyway"));
                 answer.insert(name.to_owned(), value);
                 extents.lift(name);
             }

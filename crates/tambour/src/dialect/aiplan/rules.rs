@@ -101,7 +101,7 @@ rules! {
         broken calls!("[{\"name\":\"lintSRSDocument\",\"arguments\":{\"userInput\":\"check it\"}}]"),
         correct CALL_REPLY;
     PLAN_WRAPPED = "plan_wrapped" ["R-76"] Must
-        "A plan is at the top level, not in a list or under a key. A list with nothing else in it is removed, and so is one of the keys `aiplan`, `ai_plan`, `answer`, `data`, `json`, `output`, `plan`, `reply`, `response` and `result`.",
+        "A plan is at the top level, not in a list or under a key. It is still read as the only item of a list, or under the only key of an object if that is `aiplan`, `ai_plan`, `answer`, `data`, `json`, `output`, `plan`, `reply`, `response` or `result`.",
         broken fenced!("{\"plan\":", chat!(), "}"), correct CHAT_REPLY;
     PLAN_UNUSED = "plan_unused" ["P-017"] Info "A plan can be used.",
         broken fenced!(plan!("\"A greeting.\"", "\"WAVE\"", "\"Hello!\"", check!())), correct CHAT_REPLY;
@@ -128,7 +128,7 @@ rules! {
         broken calls!("[{\"name\":\"formatDisk\",\"args\":{}}]"), correct CALL_REPLY;
     ARGS_INVALID = "tool_args_invalid" ["P-016", "P-021"] Must "Arguments satisfy the JSON Schema of their tool.",
         broken calls!("[{\"name\":\"lintSRSDocument\",\"args\":{\"projectName\":\"Shop\"}}]"), correct CALL_REPLY;
-    ARGS_AS_TEXT = "tool_args_text" ["P-031", "R-36"] Must "`args` is an object, not a string with one.",
+    ARGS_AS_TEXT = "tool_args_text" ["P-031", "R-36"] Must "`args` is an object, not a string that contains one.",
         broken calls!("[{\"name\":\"lintSRSDocument\",\"args\":\"{\\\"userInput\\\":\\\"check it\\\"}\"}]"),
         correct CALL_REPLY;
     ARGS_MISSING = "tool_args_missing" ["P-031", "R-36"] Must "A call has `args`, even if they are empty.",

@@ -487,9 +487,10 @@ impl PlanSurroundings {
                 if !language.eq_ignore_ascii_case("json") || end - place.offset > language.len() {
                     let (message, repair) = match language {
                         "" => ("the fence around the plan names no language".to_owned(), "read as JSON"),
-                        word => {
-                            (format!("the fence around the plan says `{word}`"), "left out, and read as JSON")
-                        }
+                        word => (
+                            format!("the fence around the plan says `{word}`"),
+                            "word left out, read as JSON",
+                        ),
                     };
                     emit(FindingReport::new(rules::FENCE_LANGUAGE, place, end, message).with_repair(repair));
                 }

@@ -194,7 +194,7 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
         );
         let repair = match listed_kind {
             Some(_) => format!("read as `{media_kind}`"),
-            None => format!("read as `{media_kind}`, what it said is not used"),
+            None => format!("read as `{media_kind}`, its own value is not used"),
         };
         out.report(block.report(rules::MEDIA_TYPE, message).with_repair(repair));
     }

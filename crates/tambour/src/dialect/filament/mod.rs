@@ -39,7 +39,7 @@ use frame::FilamentFrame;
 /// Entry in the table of dialects.
 pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "filament",
-    summary: "tags for thought, content, state updates, choices and what else a story needs",
+    summary: "tags for thought, content, state updates, choices and whatever else a story needs",
     reader: |options| {
         echo::refuse_echoes(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| {
             Box::new(FilamentReader::new(options))

@@ -149,7 +149,7 @@ rules! {
         broken concat!("```xml\n", content!(), "```\n"), correct GOOD;
     SELF_CLOSING = "self_closing" ["F-231"] Must "No tag but `media` closes itself.",
         broken concat!("<thought/>\n", content!()), correct GOOD;
-    ATTRIBUTE_UNUSED = "attribute_unused" ["F-208"] Info "A tag has only the attributes it knows.",
+    ATTRIBUTE_UNUSED = "attribute_unused" ["F-208"] Info "A tag has only the attributes that are defined for it.",
         broken "<content lang=\"en\">\nThe gate is open.\n</content>\n", correct GOOD;
     LIMIT_EXCEEDED = "limit_exceeded" ["F-222"] Must "Sizes stay within the limits.",
         with ["limits.value=32"],

@@ -75,7 +75,7 @@ pub(super) fn read_update(
         }
         Some(_) => {
             let report = block.report(rules::JSON_INCOMPLETE, "the operations are not complete");
-            out.report(report.with_repair("nothing of the block runs"));
+            out.report(report.with_repair("no part of the block runs"));
             fail_block(block, out)
         }
         None => {

@@ -338,7 +338,7 @@ pub(super) fn report_unsent(
     let at = state.event_start;
     if is_over_limit {
         let message = "an event with more text or values than `limits.hold` and `limits.items`";
-        order.reports.add(rules::LIMIT_EXCEEDED, at, message, "what was sent of it is kept");
+        order.reports.add(rules::LIMIT_EXCEEDED, at, message, "the part already sent is kept");
     } else if !state.is_framed
         && members.object_members(&[]).any(|member| contract_fields(name).contains(&member.key.as_str()))
     {
@@ -346,7 +346,7 @@ pub(super) fn report_unsent(
             rules::DATA_FLAT,
             at,
             "the fields are beside `event`, not in `data`",
-            "read all the same",
+            "read anyway",
         );
     }
     let is_expected = |key: &str| contract_fields(name).contains(&key) || is_envelope_field(key);
@@ -485,7 +485,7 @@ impl EventFields<'_> {
         }
         if has_siblings {
             let message = "the fields are beside `event`, not in `data`";
-            order.reports.add(rules::DATA_FLAT, at, message, "read all the same");
+            order.reports.add(rules::DATA_FLAT, at, message, "read anyway");
         }
     }
 

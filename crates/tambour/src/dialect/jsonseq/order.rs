@@ -144,7 +144,7 @@ impl EventOrder {
     ) {
         if self.has_final_end && name == "serp_queries" {
             let message = "`serp_queries` after `final_end`";
-            self.reports.add(rules::AFTER_FINAL_END, at, message, "read all the same");
+            self.reports.add(rules::AFTER_FINAL_END, at, message, "read anyway");
             self.reports.add(rules::QUERIES_MISPLACED, at, message, "sent before `final_end`");
             return self.push_queries(data, at, end, out);
         }

@@ -56,7 +56,7 @@ const MIN_HELD_REPORTS: usize = 64;
 impl JsonStructure for JsonseqReader {
     const REASONING_RULES: ReasoningRules = rules::REASONING_RULES;
     const OVERFLOW: (&'static Rule, &'static str, &'static str) =
-        (rules::LIMIT_EXCEEDED, "more text before the first event than `limits.hold`", "given as the answer");
+        (rules::LIMIT_EXCEEDED, "more text before the first event than `limits.hold`", "sent as the answer");
 
     fn new_reader(limits: &Limits) -> JsonReader {
         JsonReader::new_lines(limits)

@@ -131,7 +131,9 @@ impl CompleteCallText<'_> {
         options: &Options,
         reports: &mut Vec<FindingReport>,
     ) -> Result<WrittenCall, CallRejection> {
-        let Value::Object(mut fields) = value else { return Err(invalid_call("a call is a JSON object")) };
+        let Value::Object(mut fields) = value else {
+            return Err(invalid_call("a call is not a JSON object"));
+        };
         if let Some(contradiction) = find_contradiction(&fields) {
             return Err(invalid_call(&format!("the call {contradiction}")));
         }

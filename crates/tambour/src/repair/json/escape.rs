@@ -58,7 +58,7 @@ impl JsonReader {
                     escaped_byte.is_ascii_alphanumeric() || b".()[]{}|?+^".contains(&escaped_byte);
                 let repair =
                     if keeps_backslash { "kept the backslash as text" } else { "left the backslash out" };
-                let texts = ("an escape JSON does not know", repair);
+                let texts = ("an escape that JSON does not have", repair);
                 let text = &cursor.text[at..];
                 let length = text.chars().next().map_or(0, char::len_utf8);
                 // An escaped quote can only mean the quote.
@@ -91,7 +91,7 @@ impl JsonReader {
         match parse_hex(cursor.bytes(), digits_at, 2) {
             HexDigits::Unit(unit) => {
                 let span = (cursor.offset, digits_at + 2);
-                let texts = ("an escape JSON does not know", "read as the character it names");
+                let texts = ("an escape that JSON does not have", "read as the character it names");
                 self.report_repair(cursor, span, &rules::ESCAPE, texts, sink);
                 self.push_char(char::from_u32(u32::from(unit)).unwrap_or('\u{FFFD}'), sink);
                 cursor.offset = digits_at + 2;

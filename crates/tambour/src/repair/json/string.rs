@@ -154,7 +154,7 @@ impl JsonReader {
                 QuoteRole::Text => {
                     // The quote is emitted at once, so that it is not examined again.
                     self.emit_piece(cursor, (from, at), control_at.take(), sink);
-                    let texts = ("a quote inside a string that is not escaped", "escaped it");
+                    let texts = ("an unescaped quote inside a string", "escaped it");
                     self.report_repair(cursor, (at, at + length), &rules::INNER_QUOTE, texts, sink);
                     self.emit_piece(cursor, (at, at + length), None, sink);
                     self.string.is_in_inner_quotes = !self.string.is_in_inner_quotes;

@@ -114,7 +114,7 @@ impl JsonReader {
             return self.read_punctuation(cursor, mark, length, sink);
         }
         if let Some(length) = json::odd_space_len(bytes, at) {
-            let texts = ("a space JSON does not know", "read as white space");
+            let texts = ("a space that JSON does not allow", "read as white space");
             self.report_repair(cursor, (at, at + length), &rules::SPACE, texts, sink);
             cursor.offset += length;
             return Ok(());

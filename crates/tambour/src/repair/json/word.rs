@@ -191,7 +191,7 @@ impl JsonReader {
                 (false, true) => RepairRule::from(&rules::LITERAL),
                 (false, false) => RepairRule::doubtful(&rules::LITERAL, Doubt::Guess),
             };
-            self.report_repair(cursor, (at, end), rule, ("a literal JSON does not know", repair), sink);
+            self.report_repair(cursor, (at, end), rule, ("a literal that JSON does not have", repair), sink);
         }
         sink.event(event);
         cursor.offset = end;
@@ -208,7 +208,7 @@ impl JsonReader {
     ) {
         self.begin_item(cursor, at, sink);
         if parsed.is_nonstandard {
-            let texts = ("a number in a form JSON does not know", "read as the number meant");
+            let texts = ("a number in a form that JSON does not have", "read as the number meant");
             self.report_repair(cursor, (at, end), &rules::NUMBER, texts, sink);
         }
         if self.keeps_digits {
@@ -255,7 +255,13 @@ impl JsonReader {
         sink: &mut S,
     ) {
         let span = (cursor.offset, cursor.offset + length);
-        self.report_repair(cursor, span, &rules::ELLIPSIS, ("items left out", "left the dots out"), sink);
+        self.report_repair(
+            cursor,
+            span,
+            &rules::ELLIPSIS,
+            ("dots in place of items", "left the dots out"),
+            sink,
+        );
         cursor.offset += length;
     }
 }

@@ -134,7 +134,7 @@ impl ReplyFrame {
             at,
             0,
             "more text before the structure than `limits.hold`",
-            "given as the answer",
+            "sent as the answer",
             out,
         );
         self.seen_elements.add(ThinkingMlElement::Final);
