@@ -43,7 +43,7 @@ const NAMES = {
     width: 390, protocol: "Output protocol", save: "Save", saved: "The settings were saved", limit: "Bytes of one reply (input)",
     wrong: "The server does not accept this key.", key: "Key", signIn: "Sign in", signOut: "Sign out", menu: "Open menu",
     less: "Only a key with the admin right can see and change these.", sections: ["Upstreams", "Keys", "MCP servers"],
-    fallback: "Fallback text", refused: "this needs a key with the `admin` right",
+    fallback: "Fallback text", refused: "this request needs a key with the `admin` right",
   },
 } as const;
 

@@ -101,11 +101,11 @@ mod system {
         let path = path.display();
         match permission_result {
             Ok(()) => {
-                tracing::warn!(%path, before, "others could read it; its permissions are restricted now")
+                tracing::warn!(%path, before, "other users could read this path; its permissions are restricted now")
             }
             // The file belongs to another user, who granted access to the server: its mode stays.
             Err(error) => {
-                tracing::warn!(%path, before, %error, "others can read it; changing its permissions failed")
+                tracing::warn!(%path, before, %error, "other users can read this path; changing its permissions failed")
             }
         }
     }

@@ -2000,7 +2000,7 @@ export interface components {
             data: {
                 /** @description Heading; may be empty. */
                 summary: string;
-                /** @description Markdown with inline HTML of the whitelist. */
+                /** @description Markdown with allowed inline HTML. */
                 text: string;
             };
             /** @constant */
@@ -2905,7 +2905,7 @@ export interface components {
         /** @description Body of `POST /api/v1/conversations/{id}/state/rollback`. */
         Rollback: {
             /**
-             * @description Id of a message or of an update by the route; the state becomes the one after it. `null` for the
+             * @description Id of a message, or of an update made over HTTP; the state becomes the one after it. `null` for the
              *     initial state.
              */
             to: string | null;
@@ -3335,7 +3335,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3350,11 +3350,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             * @description `model_forbidden`: the key may not use this model, or not through this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
              *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -3443,7 +3443,7 @@ export interface operations {
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` give the place, if it is known
              *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
@@ -3556,7 +3556,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3571,11 +3571,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             * @description `model_forbidden`: the key may not use this model, or not through this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
              *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -3664,7 +3664,7 @@ export interface operations {
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` give the place, if it is known
              *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
@@ -3772,7 +3772,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3788,7 +3788,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -3922,7 +3922,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3938,7 +3938,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -4065,7 +4065,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4082,7 +4082,7 @@ export interface operations {
             /**
              * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -4229,7 +4229,7 @@ export interface operations {
                     "application/json": components["schemas"]["Cards"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4243,7 +4243,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4259,7 +4259,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -4345,7 +4345,7 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4361,7 +4361,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -4472,7 +4472,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4488,7 +4488,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -4586,7 +4586,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4602,7 +4602,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -4743,7 +4743,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversations"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4757,7 +4757,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4773,7 +4773,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -4839,7 +4839,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for a day */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -4851,7 +4851,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description done */
+            /** @description created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4877,7 +4877,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4893,7 +4893,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -5031,7 +5031,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5045,7 +5045,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5061,7 +5061,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -5155,7 +5155,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5171,7 +5171,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -5274,7 +5274,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5290,7 +5290,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -5421,7 +5421,7 @@ export interface operations {
                     "application/jsonl": string;
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5437,7 +5437,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -5518,7 +5518,7 @@ export interface operations {
                     "application/json": components["schemas"]["State"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5534,7 +5534,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -5658,7 +5658,7 @@ export interface operations {
                     "application/json": components["schemas"]["StateHistory"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5674,7 +5674,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -5782,7 +5782,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for a day */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for a day */
                 "Idempotency-Key"?: string;
                 /** @description the `ETag` that the change is based on: the change is refused unless it names the last version */
                 "If-Match"?: string;
@@ -5826,7 +5826,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5842,7 +5842,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -6049,7 +6049,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6065,7 +6065,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -6253,7 +6253,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6269,7 +6269,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -6464,7 +6464,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6480,7 +6480,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -6625,7 +6625,7 @@ export interface operations {
                     "application/json": components["schemas"]["Dialogues"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6639,7 +6639,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6655,7 +6655,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -6721,7 +6721,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for a day */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -6733,7 +6733,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description done */
+            /** @description created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -6759,7 +6759,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6775,7 +6775,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -6928,7 +6928,7 @@ export interface operations {
                     "application/json": components["schemas"]["Dialogue"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6944,7 +6944,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -7021,7 +7021,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7037,7 +7037,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -7119,7 +7119,7 @@ export interface operations {
                     "application/json": components["schemas"]["CancelledTurn"];
                 };
             };
-            /** @description done */
+            /** @description accepted; the work is not finished yet */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -7142,7 +7142,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7158,7 +7158,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -7272,7 +7272,7 @@ export interface operations {
                     "application/json": components["schemas"]["Coverage"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7288,7 +7288,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -7351,7 +7351,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for a day */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7365,7 +7365,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description done */
+            /** @description created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -7391,7 +7391,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7407,7 +7407,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -7538,7 +7538,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for a day */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7578,7 +7578,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7593,9 +7593,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             * @description `model_forbidden`: the key may not use this model, or not through this route
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -7640,7 +7640,7 @@ export interface operations {
             };
             /**
              * @description `request_under_way`: a request with this `Idempotency-Key` is under way
-             *     `not_waiting`: the call is not waiting for this
+             *     `not_waiting`: the call does not wait for an answer of this kind
              *     `answer_expected`: the dialogue waits for the answer to a request; `call_id` names it
              */
             409: {
@@ -7792,7 +7792,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7807,9 +7807,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             * @description `model_forbidden`: the key may not use this model, or not through this route
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -7960,7 +7960,7 @@ export interface operations {
                     "application/yaml": string;
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7976,7 +7976,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -8069,7 +8069,7 @@ export interface operations {
                     "application/json": components["schemas"]["Trace"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8085,7 +8085,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -8186,7 +8186,7 @@ export interface operations {
                     "application/json": components["schemas"]["DialogueTurns"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8200,7 +8200,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8216,7 +8216,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -8326,7 +8326,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `malformed_cursor`: the cursor is not the number of an event, or the offset not one of the stream */
+            /** @description `malformed_cursor`: the cursor is not the number of an event, or the offset is not one of the stream */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8340,7 +8340,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8356,7 +8356,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -8485,7 +8485,7 @@ export interface operations {
                     "Stream-Cursor"?: string;
                     /** @description the offset of the next read */
                     "Stream-Next-Offset"?: string;
-                    /** @description `true` if nothing more was there */
+                    /** @description `true` if the response ends at the tail of the stream */
                     "Stream-Up-To-Date"?: string;
                     [name: string]: unknown;
                 };
@@ -8495,7 +8495,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description a long poll has waited, or the stream is closed and nothing follows the offset */
+            /** @description the long poll ended without anything new, or the stream is closed and nothing follows the offset */
             204: {
                 headers: {
                     /** @description `true` if the message has ended and nothing follows */
@@ -8504,13 +8504,13 @@ export interface operations {
                     "Stream-Cursor"?: string;
                     /** @description the offset of the next read */
                     "Stream-Next-Offset"?: string;
-                    /** @description `true` if nothing more was there */
+                    /** @description `true` if the response ends at the tail of the stream */
                     "Stream-Up-To-Date"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description `If-None-Match` names what would be sent */
+            /** @description unchanged: `If-None-Match` names what would be sent */
             304: {
                 headers: {
                     [name: string]: unknown;
@@ -8519,7 +8519,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_cursor`: the cursor is not the number of an event, or the offset not one of the stream
+             *     `malformed_cursor`: the cursor is not the number of an event, or the offset is not one of the stream
              */
             400: {
                 headers: {
@@ -8534,7 +8534,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8550,7 +8550,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -8654,7 +8654,7 @@ export interface operations {
                     "application/json": components["schemas"]["Figures"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8670,7 +8670,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -8736,7 +8736,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for a day */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8751,7 +8751,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description done */
+            /** @description created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -8777,7 +8777,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8793,7 +8793,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -8945,7 +8945,7 @@ export interface operations {
                     "application/json": components["schemas"]["Keys"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8959,7 +8959,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8976,7 +8976,7 @@ export interface operations {
             /**
              * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -9042,7 +9042,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for 86400 s, as long as the server runs */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for 86400 s, as long as the server runs */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -9054,7 +9054,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description done */
+            /** @description created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -9080,7 +9080,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9097,7 +9097,7 @@ export interface operations {
             /**
              * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -9233,7 +9233,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9250,7 +9250,7 @@ export interface operations {
             /**
              * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -9364,7 +9364,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9381,7 +9381,7 @@ export interface operations {
             /**
              * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -9519,7 +9519,7 @@ export interface operations {
                     "application/json": components["schemas"]["Lorebooks"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9533,7 +9533,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9549,7 +9549,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -9635,7 +9635,7 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9651,7 +9651,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -9762,7 +9762,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9778,7 +9778,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -9876,7 +9876,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9892,7 +9892,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -10021,7 +10021,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpServers"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10038,7 +10038,7 @@ export interface operations {
             /**
              * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -10087,7 +10087,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for a day */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -10109,7 +10109,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["Event"];
                 };
             };
-            /** @description done */
+            /** @description accepted; the work is not finished yet */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -10135,7 +10135,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10150,11 +10150,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             * @description `model_forbidden`: the key may not use this model, or not through this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
              *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -10243,7 +10243,7 @@ export interface operations {
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` give the place, if it is known
              *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
@@ -10339,7 +10339,7 @@ export interface operations {
                     "application/json": components["schemas"]["Record"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10355,7 +10355,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -10432,7 +10432,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10448,7 +10448,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -10521,7 +10521,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description it had already ended */
+            /** @description the message had already ended */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10530,7 +10530,7 @@ export interface operations {
                     "application/json": components["schemas"]["Cancelled"];
                 };
             };
-            /** @description done */
+            /** @description accepted; the work is not finished yet */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -10553,7 +10553,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10569,7 +10569,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -10696,7 +10696,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `malformed_cursor`: the cursor is not the number of an event, or the offset not one of the stream */
+            /** @description `malformed_cursor`: the cursor is not the number of an event, or the offset is not one of the stream */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10710,7 +10710,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10726,7 +10726,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -10826,7 +10826,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for a day */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -10836,7 +10836,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description accepted; the work is not finished yet */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -10859,7 +10859,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10874,11 +10874,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             * @description `model_forbidden`: the key may not use this model, or not through this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
              *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -10965,7 +10965,7 @@ export interface operations {
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` give the place, if it is known
              *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              *     `invalid_idempotency_key`: `Idempotency-Key` is empty, too long or not ASCII
              *     `idempotency_key_reused`: this `Idempotency-Key` was sent with another request
@@ -11072,7 +11072,7 @@ export interface operations {
                     "Stream-Cursor"?: string;
                     /** @description the offset of the next read */
                     "Stream-Next-Offset"?: string;
-                    /** @description `true` if nothing more was there */
+                    /** @description `true` if the response ends at the tail of the stream */
                     "Stream-Up-To-Date"?: string;
                     [name: string]: unknown;
                 };
@@ -11082,7 +11082,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description a long poll has waited, or the stream is closed and nothing follows the offset */
+            /** @description the long poll ended without anything new, or the stream is closed and nothing follows the offset */
             204: {
                 headers: {
                     /** @description `true` if the message has ended and nothing follows */
@@ -11091,13 +11091,13 @@ export interface operations {
                     "Stream-Cursor"?: string;
                     /** @description the offset of the next read */
                     "Stream-Next-Offset"?: string;
-                    /** @description `true` if nothing more was there */
+                    /** @description `true` if the response ends at the tail of the stream */
                     "Stream-Up-To-Date"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description `If-None-Match` names what would be sent */
+            /** @description unchanged: `If-None-Match` names what would be sent */
             304: {
                 headers: {
                     [name: string]: unknown;
@@ -11106,7 +11106,7 @@ export interface operations {
             };
             /**
              * @description `malformed_request`: path, query or body cannot be read, or the body broke off
-             *     `malformed_cursor`: the cursor is not the number of an event, or the offset not one of the stream
+             *     `malformed_cursor`: the cursor is not the number of an event, or the offset is not one of the stream
              */
             400: {
                 headers: {
@@ -11121,7 +11121,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11137,7 +11137,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -11220,7 +11220,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for 300 s, as long as the server runs */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for 300 s, as long as the server runs */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -11230,7 +11230,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -11253,7 +11253,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11269,7 +11269,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -11434,7 +11434,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11450,7 +11450,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -11494,9 +11494,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `message_ended`: the message has ended and no longer waits for this
+             * @description `message_ended`: the message has ended and no longer waits for results or confirmations
              *     `already_answered`: the call has been answered or has timed out
-             *     `not_waiting`: the call is not waiting for this
+             *     `not_waiting`: the call does not wait for an answer of this kind
              */
             409: {
                 headers: {
@@ -11622,7 +11622,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11638,7 +11638,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -11682,9 +11682,9 @@ export interface operations {
                 };
             };
             /**
-             * @description `message_ended`: the message has ended and no longer waits for this
+             * @description `message_ended`: the message has ended and no longer waits for results or confirmations
              *     `already_answered`: the call has been answered or has timed out
-             *     `not_waiting`: the call is not waiting for this
+             *     `not_waiting`: the call does not wait for an answer of this kind
              */
             409: {
                 headers: {
@@ -11808,7 +11808,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11824,7 +11824,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -11888,7 +11888,7 @@ export interface operations {
              * @description `unknown_field`: a field is unknown; `field` names it
              *     `missing_field`: a required field is missing; `field` names it
              *     `invalid_field`: the value of a field is not allowed
-             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` give the place, if it is known
              *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
@@ -11972,7 +11972,7 @@ export interface operations {
                     "application/json": components["schemas"]["Rules"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11988,7 +11988,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -12053,7 +12053,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainedRules"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12069,7 +12069,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -12146,7 +12146,7 @@ export interface operations {
                     "application/json": components["schemas"]["Scripts"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -12160,7 +12160,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12176,7 +12176,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -12242,7 +12242,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for a day */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -12254,7 +12254,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description done */
+            /** @description created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -12280,7 +12280,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12296,7 +12296,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -12450,7 +12450,7 @@ export interface operations {
                     "application/json": components["schemas"]["Script"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12466,7 +12466,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -12607,7 +12607,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12623,7 +12623,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -12813,7 +12813,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12829,7 +12829,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -12936,7 +12936,7 @@ export interface operations {
                     "application/json": components["schemas"]["Diff"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12952,7 +12952,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -13075,7 +13075,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13091,7 +13091,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -13257,7 +13257,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13273,7 +13273,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -13420,7 +13420,7 @@ export interface operations {
                     "application/json": components["schemas"]["Versions"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13434,7 +13434,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13450,7 +13450,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -13565,7 +13565,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13581,7 +13581,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -13712,7 +13712,7 @@ export interface operations {
                     "application/json": components["schemas"]["Settings"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13728,7 +13728,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -13817,7 +13817,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13834,7 +13834,7 @@ export interface operations {
             /**
              * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -13977,7 +13977,7 @@ export interface operations {
                     "application/json": components["schemas"]["Templates"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13991,7 +13991,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14007,7 +14007,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -14094,7 +14094,7 @@ export interface operations {
                     "application/json": components["schemas"]["Template"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14110,7 +14110,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -14240,7 +14240,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14256,7 +14256,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -14417,7 +14417,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14433,7 +14433,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -14529,7 +14529,7 @@ export interface operations {
                     "application/json": components["schemas"]["Diff"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14545,7 +14545,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -14671,7 +14671,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14687,7 +14687,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -14835,7 +14835,7 @@ export interface operations {
                     "application/json": components["schemas"]["Versions"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -14849,7 +14849,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14865,7 +14865,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -14967,7 +14967,7 @@ export interface operations {
                     "application/json": components["schemas"]["Tools"];
                 };
             };
-            /** @description `unknown_cursor`: no row of the list has the id that the page should follow */
+            /** @description `unknown_cursor`: nothing in the list has the id that `after` names */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -14981,7 +14981,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14997,7 +14997,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -15079,7 +15079,7 @@ export interface operations {
                     "application/json": components["schemas"]["Tool"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15095,7 +15095,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -15195,7 +15195,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15212,7 +15212,7 @@ export interface operations {
             /**
              * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -15374,7 +15374,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15390,7 +15390,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -15467,7 +15467,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description a key chosen by the client: the same request with it has the same response for a day */
+                /** @description a key chosen by the client: a repeated request with the same key gets the same response for a day */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -15507,7 +15507,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15522,10 +15522,10 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             * @description `model_forbidden`: the key may not use this model, or not through this route
              *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -15699,7 +15699,7 @@ export interface operations {
                     "application/json": components["schemas"]["Upstreams"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15716,7 +15716,7 @@ export interface operations {
             /**
              * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -15795,7 +15795,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15812,7 +15812,7 @@ export interface operations {
             /**
              * @description `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -15940,7 +15940,7 @@ export interface operations {
                     "application/json": components["schemas"]["Usage"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15956,7 +15956,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -16173,7 +16173,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16183,11 +16183,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             * @description `model_forbidden`: the key may not use this model, or not through this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
              *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -16251,7 +16251,7 @@ export interface operations {
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` give the place, if it is known
              *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
@@ -16340,7 +16340,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16350,11 +16350,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             * @description `model_forbidden`: the key may not use this model, or not through this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
              *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -16418,7 +16418,7 @@ export interface operations {
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` give the place, if it is known
              *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
@@ -16506,7 +16506,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16516,11 +16516,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             * @description `model_forbidden`: the key may not use this model, or not through this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
              *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -16584,7 +16584,7 @@ export interface operations {
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` give the place, if it is known
              *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
@@ -16654,7 +16654,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16665,7 +16665,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -16715,7 +16715,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16726,7 +16726,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -16803,7 +16803,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16813,11 +16813,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `model_forbidden`: the key may not ask this model, or not by this route
+             * @description `model_forbidden`: the key may not use this model, or not through this route
              *     `field_forbidden`: the key is limited to aliases, and this field could choose another model; `field` names it
              *     `forbidden`: the route needs a key with the `admin` right
              *     `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -16881,7 +16881,7 @@ export interface operations {
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
              *     `unknown_tool`: there is no tool of that name; `close` has similar ones
-             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` where they are known
+             *     `invalid_skein`: the prompt is not a valid Skein; `line` and `column` give the place, if it is known
              *     `prompt_not_rendered`: the context has the wrong form, or a template cannot be rendered
              */
             422: {
@@ -16956,7 +16956,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16967,7 +16967,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -17053,7 +17053,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17064,7 +17064,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -17132,7 +17132,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17143,7 +17143,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {
@@ -17233,7 +17233,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description `unauthorized`: no key, or one that is not valid */
+            /** @description `unauthorized`: the key is missing or not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17244,7 +17244,7 @@ export interface operations {
             };
             /**
              * @description `behind_proxy`: no key exists, and the request came through a proxy
-             *     `foreign_origin`: no key exists, and the request came from a page of another site, or for another host
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
              */
             403: {
                 headers: {

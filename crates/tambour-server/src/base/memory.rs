@@ -145,7 +145,7 @@ impl MemoryBudget {
     pub(crate) fn reserve_run(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
         self.runs.try_acquire(owner, bytes).ok_or_else(|| {
             let detail = format!(
-                "the running messages of this owner already hold the most request data allowed ({} MiB); \
+                "the running messages of this owner already hold {} MiB of request data, the most allowed; \
                  wait until one has ended",
                 (RUN_POOL_BYTES / 2) >> 20
             );

@@ -91,15 +91,15 @@ impl Metrics {
         let mut metrics = Metrics {
             messages: counter("messages", "Messages started"),
             failed_messages: counter("messages_failed", "Messages that ended with an error"),
-            unauthorized: counter("unauthorized", "Requests refused for lack of a key"),
+            unauthorized: counter(
+                "unauthorized",
+                "Requests refused because their key was missing or not valid",
+            ),
             limited_requests: counter("limited", "Requests refused because too many were running or open"),
             streams: counter("streams", "Event streams opened"),
             tool_calls: counter("tool_calls", "Tool calls that started to run"),
             tool_failures: counter("tool_failures", "Tool calls that gave no result"),
-            tool_loops: counter(
-                "tool_loops",
-                "Messages that ended because their tool calls went on without end",
-            ),
+            tool_loops: counter("tool_loops", "Messages that ended because the model kept calling tools"),
             tool_waits: AtomicU64::default(),
             slow_rounds: counter("slow_rounds", "Rounds of dialogues that took longer than 3 s"),
             template_hits: counter("template_hits", "Dialogue templates taken from the cache"),
@@ -135,7 +135,7 @@ impl Metrics {
             ),
             (
                 "lease_age_ms",
-                "Time since this server has renewed its lease in a shared database",
+                "Milliseconds since this server last renewed its lease in a shared database",
                 &metrics.lease_age,
             ),
             ("runs_held", "Runs whose lease this server holds in a shared database", &metrics.held_runs),

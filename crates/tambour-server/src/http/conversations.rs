@@ -56,7 +56,8 @@ impl NewConversation {
     /// Applies the fields that the request has; absent ones are kept.
     fn apply(self, row: &mut ConversationRow) -> Result<(), Problem> {
         let too_long = |field: &'static str, max: &str| {
-            Problem::invalid("invalid_field", format!("`{field}` has at most {max}")).with("field", field)
+            Problem::invalid("invalid_field", format!("`{field}` may have at most {max}"))
+                .with("field", field)
         };
         if let Some(title) = self.title {
             if title.as_ref().is_some_and(|title| title.chars().count() > MAX_TITLE_CHARS) {

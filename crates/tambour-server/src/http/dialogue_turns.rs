@@ -185,8 +185,9 @@ pub(super) async fn replay(
     let test = ScriptTest::parse("the test", &new_replay.test)
         .map_err(|error| skeins::input_problem("invalid_test", &error).with("field", "test"))?;
     if test.turns.len() > MAX_TEST_TURNS {
-        let detail =
-            format!("a test has at most {MAX_TEST_TURNS} turns here; `tambour run --test` takes more");
+        let detail = format!(
+            "a test may have at most {MAX_TEST_TURNS} turns over HTTP; `tambour run --test` takes more"
+        );
         return Err(Problem::invalid("invalid_test", detail).with("field", "test"));
     }
     let templates = OwnerTemplates::load(&app, &caller.owner).await?;

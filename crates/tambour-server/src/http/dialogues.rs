@@ -102,7 +102,7 @@ pub(crate) struct GivenAnswer {
 }
 
 fn too_long_problem(field: &'static str) -> Problem {
-    let detail = format!("`{field}` has at most {MAX_INPUT_BYTES} bytes");
+    let detail = format!("`{field}` may have at most {MAX_INPUT_BYTES} bytes");
     Problem::invalid("invalid_field", detail).with("field", field)
 }
 
@@ -638,7 +638,7 @@ async fn run_queued_turn(
         biased;
         () = caller.removal.cancelled() => return Err(invalid_key()),
         // Deleting the dialogue cancels waiting turns.
-        () = live_run.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` is deleted"))),
+        () = live_run.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` was deleted"))),
         // A stopping server starts no waiting turn.
         () = app.shutdown.cancelled() => return Err(closing_problem()),
         turn_guard = wait_turn => turn_guard,

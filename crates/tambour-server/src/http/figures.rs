@@ -93,7 +93,7 @@ pub(super) async fn show(
     let days = to.since((Unit::Day, from)).map_or(i32::MAX, |span| span.get_days().saturating_add(1));
     if days < 1 || days > max_days {
         let detail = format!(
-            "`from` to `to` must be 1 to {max_days} days with steps of one {}",
+            "`from` to `to` must cover 1 to {max_days} days with `by={}`",
             if step == FigureStep::Day { "day" } else { "hour" }
         );
         return Err(Problem::invalid("invalid_field", detail).with("field", "from"));

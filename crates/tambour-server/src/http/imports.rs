@@ -106,7 +106,7 @@ pub(super) async fn create(
     app.run_to_completion(async move {
         if !task_app.store.insert_imports(&owner, &rows, IMPORT_QUOTA).await? {
             let detail = format!(
-                "an owner has at most {} cards and books of {} bytes in all; remove some first",
+                "an owner may have at most {} cards and books, of {} bytes in all; remove some first",
                 IMPORT_QUOTA.files, IMPORT_QUOTA.bytes
             );
             return Err(Problem::invalid("too_many_imports", detail));

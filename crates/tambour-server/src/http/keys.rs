@@ -151,7 +151,7 @@ pub(super) fn require_admin(caller: &Caller) -> Result<(), Problem> {
     if caller.is_admin {
         return Ok(());
     }
-    Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", "this needs a key with the `admin` right"))
+    Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", "this request needs a key with the `admin` right"))
 }
 
 /// Describes a key with its limits, without its secret.
@@ -236,7 +236,7 @@ pub(super) async fn change(
         let _change_guard = task_app.keys.change_lock.lock().await;
         check_can_change(&task_app, &caller)?;
         if id == CONFIGURED_KEY {
-            return Err(Problem::not_found("the key `configured` is changed in the configuration"));
+            return Err(Problem::not_found("the key `configured` can only be changed in the configuration"));
         }
         let stored_key = task_app.store.keys().await?.into_iter().find(|key| key.id == id);
         let mut key = stored_key.ok_or_else(|| Problem::not_found("there is no such key"))?;

@@ -242,7 +242,7 @@ pub(super) async fn request_options(
     if let Some(length) =
         schema.map(|schema| schema.to_string().len()).filter(|length| *length > MAX_DEFINITION_BYTES)
     {
-        let detail = format!("a schema takes at most {MAX_DEFINITION_BYTES} bytes, not {length}");
+        let detail = format!("a schema may have at most {MAX_DEFINITION_BYTES} bytes, not {length}");
         return Err(Problem::invalid("schema_limit", detail).with("field", "json_value.schema"));
     }
     let mut options = app

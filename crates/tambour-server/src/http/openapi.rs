@@ -179,7 +179,12 @@ fn responses(operation: &ApiOperation) -> Value {
     {
         content.values_mut().for_each(|content| content["example"] = example.clone());
     }
-    let mut responses = json!({operation.status: {"description": "done", "content": content}});
+    let outcome = match operation.status {
+        "201" => "created",
+        "202" => "accepted; the work is not finished yet",
+        _ => "done",
+    };
+    let mut responses = json!({operation.status: {"description": outcome, "content": content}});
     if let ResponseContent::VersionedJson(_) = operation.response {
         responses[operation.status]["headers"]["ETag"] = etag_header();
     }
@@ -214,7 +219,7 @@ fn add_other_responses(operation: &ApiOperation, responses: &mut Value) {
         }
         "/api/v1/messages/{id}/cancel" => {
             responses["200"] = json!({
-                "description": "it had already ended",
+                "description": "the message had already ended",
                 "content": {"application/json": {"schema": schema_ref("Cancelled")}},
             });
         }
@@ -229,13 +234,13 @@ fn add_other_responses(operation: &ApiOperation, responses: &mut Value) {
         }
         "/api/v1/messages/{id}/stream" | "/api/v1/dialogues/{id}/turns/{turn}/stream" => {
             let text = |description: &str| json!({"schema": {"type": "string", "description": description}});
-            responses["200"]["content"]["text/plain"] = text("with `view=text`, the text");
+            responses["200"]["content"]["text/plain"] = text("with `view=text`, the raw text of the reply");
             responses["200"]["content"]["text/event-stream"] =
                 text("with `live=sse`, `data` events, each followed by a `control` event");
             responses["200"]["headers"] = stream_headers();
-            let no_content = "a long poll has waited, or the stream is closed and nothing follows the offset";
+            let no_content = "the long poll ended without anything new, or the stream is closed and nothing follows the offset";
             responses["204"] = json!({"description": no_content, "headers": stream_headers()});
-            responses["304"] = json!({"description": "`If-None-Match` names what would be sent"});
+            responses["304"] = json!({"description": "unchanged: `If-None-Match` names what would be sent"});
         }
         _ => {}
     }
@@ -245,7 +250,7 @@ fn add_other_responses(operation: &ApiOperation, responses: &mut Value) {
 fn stream_headers() -> Value {
     let headers = [
         ("Stream-Next-Offset", "the offset of the next read"),
-        ("Stream-Up-To-Date", "`true` if nothing more was there"),
+        ("Stream-Up-To-Date", "`true` if the response ends at the tail of the stream"),
         ("Stream-Closed", "`true` if the message has ended and nothing follows"),
         ("Stream-Cursor", "the `cursor` of the next live read"),
     ];

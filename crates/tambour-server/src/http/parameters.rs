@@ -40,8 +40,9 @@ pub(super) fn list_parameters(operation: &ApiOperation) -> Vec<Value> {
             }
             _ => "for a day".to_owned(),
         };
-        let description =
-            format!("a key chosen by the client: the same request with it has the same response {period}");
+        let description = format!(
+            "a key chosen by the client: a repeated request with the same key gets the same response {period}"
+        );
         parameters.push(header_parameter("Idempotency-Key", &description));
     }
     parameters

@@ -128,7 +128,8 @@ pub(super) async fn create(
     bytes: Bytes,
 ) -> Result<(StatusCode, ETagHeader, Json<Value>), Problem> {
     let new_script: NewScript = parse_body(&bytes)?;
-    let missing_name = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
+    let missing_name =
+        || Problem::invalid("missing_field", "a script must have a `name`").with("field", "name");
     let name = new_script.name.clone().ok_or_else(missing_name)?;
     check_name(&name)?;
     let warnings = require_valid(&app, &caller.owner, &new_script).await?;

@@ -146,7 +146,7 @@ impl<'de> Visitor<'de> for OperationsVisitor {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rollback {
-    /// Id of a message or of an update by the route; the state becomes the one after it. `null` for the
+    /// Id of a message, or of an update made over HTTP; the state becomes the one after it. `null` for the
     /// initial state.
     #[schema(value_type = Option<String>, required = true)]
     to: Value,

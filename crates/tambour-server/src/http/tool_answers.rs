@@ -150,7 +150,7 @@ async fn pass_answers<T>(
     let is_running =
         row.status == "running" && app.running.get(id).is_some_and(|live_run| !live_run.has_ended());
     if !is_running {
-        let detail = "the message has ended and no longer waits for this";
+        let detail = "the message has ended and no longer waits for results or confirmations";
         return Err(Problem::new(StatusCode::CONFLICT, "message_ended", detail));
     }
     let call_ids: Vec<String> = answers.iter().map(|(id, _)| id.clone()).collect();
@@ -182,7 +182,7 @@ fn refusal_problem(refusal: AnswerRefusal) -> Problem {
             (Problem::new(StatusCode::CONFLICT, "already_answered", detail), call)
         }
         AnswerRefusal::NotWaiting(call) => {
-            let detail = format!("`{call}` is not waiting for this, or not yet");
+            let detail = format!("`{call}` does not wait for an answer of this kind, or not yet");
             (Problem::new(StatusCode::CONFLICT, "not_waiting", detail), call)
         }
     };

@@ -76,7 +76,10 @@ pub(super) async fn put(
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
     if bytes.len() > MAX_DEFINITION_BYTES {
-        let detail = format!("a tool takes at most {MAX_DEFINITION_BYTES} bytes, not {}", bytes.len());
+        let detail = format!(
+            "the definition of a tool may have at most {MAX_DEFINITION_BYTES} bytes, not {}",
+            bytes.len()
+        );
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail));
     }
     let definition: Definition = parse_body(&bytes)?;
@@ -106,7 +109,7 @@ pub(super) async fn put(
     let task_app = app.clone();
     app.run_to_completion(async move {
         if !task_app.store.put_tool(&row, MAX_TOOLS).await? {
-            let detail = format!("an owner has at most {MAX_TOOLS} tools; remove one first");
+            let detail = format!("an owner may have at most {MAX_TOOLS} tools; remove one first");
             return Err(Problem::invalid("too_many_tools", detail));
         }
         let row_now = task_app.store.tool(&row.owner, &row.name).await?.unwrap_or(row);
@@ -292,7 +295,7 @@ pub(super) async fn select_tools(
     choices: &[ToolChoice],
 ) -> Result<Vec<OfferedTool>, Problem> {
     if choices.len() > MAX_OFFERED {
-        let detail = format!("a message takes at most {MAX_OFFERED} tools, not {}", choices.len());
+        let detail = format!("a message may offer at most {MAX_OFFERED} tools, not {}", choices.len());
         return Err(invalid_field("tools", detail));
     }
     let mut selected_tools: Vec<OfferedTool> = Vec::with_capacity(choices.len());

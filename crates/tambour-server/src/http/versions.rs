@@ -96,6 +96,14 @@ fn text_field(kind: DocumentKind) -> &'static str {
     }
 }
 
+/// Returns the name of several documents of this kind.
+fn plural_name(kind: DocumentKind) -> &'static str {
+    match kind {
+        DocumentKind::Script => "scripts",
+        DocumentKind::Template => "templates",
+    }
+}
+
 /// Problem: the owner has no document with this id.
 pub(super) fn missing_document(kind: DocumentKind, id: &str) -> Problem {
     let kind_name = match kind {
@@ -115,7 +123,7 @@ pub(super) fn check_length(text: &str, field: &'static str) -> Result<(), Proble
     if text.len() <= MAX_TEXT_BYTES {
         return Ok(());
     }
-    let detail = format!("`{field}` has at most {MAX_TEXT_BYTES} bytes, not {}", text.len());
+    let detail = format!("`{field}` may have at most {MAX_TEXT_BYTES} bytes, not {}", text.len());
     Err(Problem::invalid("invalid_field", detail).with("field", field))
 }
 
@@ -211,7 +219,10 @@ pub(super) async fn store_version(
                 Err(outdated_problem(&task_app, &owner, kind, &document.id, sent).await?)
             }
             PutOutcome::TooMany => {
-                let detail = format!("an owner has at most {MAX_DOCUMENTS} of them; remove one first");
+                let detail = format!(
+                    "an owner may have at most {MAX_DOCUMENTS} {}; remove one first",
+                    plural_name(kind)
+                );
                 Err(Problem::invalid("too_many", detail))
             }
         }

@@ -268,7 +268,7 @@ impl ActiveKey {
     fn new(key: KeyRow) -> ActiveKey {
         let limits = key.limits.as_deref().map(|limits| {
             serde_json::from_str(limits).unwrap_or_else(|error| {
-                tracing::error!(%error, key = key.id, "limits of a key cannot be read; it may ask no model");
+                tracing::error!(%error, key = key.id, "limits of a key cannot be read; it may use no model");
                 KeyLimits { aliases: Some(Vec::new()), ..KeyLimits::default() }
             })
         });

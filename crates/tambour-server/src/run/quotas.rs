@@ -66,7 +66,7 @@ impl RequestRate {
 
 /// Returns the problem of a key that has sent its `max` requests a minute and may send another after `wait`.
 pub(crate) fn rate_problem(max: u32, wait: Duration) -> Problem {
-    let detail = format!("this key may ask {} in a minute", format_count(max, "time"));
+    let detail = format!("this key may send at most {} a minute", format_count(max, "request"));
     let seconds = if max == 0 { MINUTE.as_secs() } else { wait.as_secs() + 1 };
     Problem::too_many("rate_limited", detail).retry_after(seconds)
 }
@@ -114,8 +114,7 @@ impl Quotas {
         if !is_used_up {
             return Ok(());
         }
-        let detail =
-            format!("this key may use {} in a day, and has used them up", format_count(max, "token"));
+        let detail = format!("this key may use {} a day, and has used them up", format_count(max, "token"));
         Err(Problem::too_many("tokens_used_up", detail).retry_after(seconds_until_midnight(time)))
     }
 
@@ -165,7 +164,7 @@ impl KeyLimits {
             return Ok(());
         }
         let detail = format!(
-            "by the routes of other protocols (`/v1/chat/completions` and so on) this key may ask only these aliases: {}",
+            "through the routes of other protocols (`/v1/chat/completions` and so on) this key may use only these aliases: {}",
             if aliases.is_empty() { "none".to_owned() } else { aliases.join(", ") }
         );
         Err(Problem::new(axum::http::StatusCode::FORBIDDEN, "model_forbidden", detail))

@@ -54,7 +54,7 @@ impl Drop for ConversationGuard {
             while let Some(cluster) = store.cluster()
                 && let Err(error) = cluster.unlock_conversation(&conversation).await
             {
-                tracing::error!(%error, conversation, "the access to a conversation is not given up; trying again");
+                tracing::error!(%error, conversation, "the lock of a conversation cannot be released; trying again");
                 if store.check_available().is_err() {
                     // The access ends with the lease of this server.
                     tokio::time::sleep(UNLOCK_PAUSE).await;

@@ -67,7 +67,8 @@ impl SchemaCache {
         let limits = SchemaLimits::new(limits.max_patterns, limits.max_pattern_bytes);
         let text = schema.to_string();
         if text.len() > MAX_DEFINITION_BYTES {
-            let detail = format!("a schema takes at most {MAX_DEFINITION_BYTES} bytes, not {}", text.len());
+            let detail =
+                format!("a schema may have at most {MAX_DEFINITION_BYTES} bytes, not {}", text.len());
             return Err(Problem::invalid("schema_limit", detail).with("field", "schema"));
         }
         // Schemas that differ in the order of fields are different: the model sees the order.

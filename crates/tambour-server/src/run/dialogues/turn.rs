@@ -241,7 +241,7 @@ async fn run_traced_turn(
 /// Returns the problem of a turn whose log cannot be written.
 pub(crate) fn log_problem(write_outcome: WriteOutcome) -> Problem {
     match write_outcome {
-        WriteOutcome::Fenced => Problem::not_found("the dialogue is deleted"),
+        WriteOutcome::Fenced => Problem::not_found("the dialogue was deleted"),
         _ => StoreError::Closed.into(),
     }
 }
@@ -585,7 +585,7 @@ async fn wait_stop(engine: &RunEngine, client: TurnClient<'_>) -> InputEnd {
 
 /// Returns the failure of a call that was running when the server ended, for its record.
 pub(crate) fn interrupted_call_failure() -> Failure {
-    new_failure("interrupted", "the server ended before the model call did", true)
+    new_failure("interrupted", "the server stopped before the model call ended", true)
 }
 
 /// Returns a schema as a value of the request field `response_format` of OpenAI.
