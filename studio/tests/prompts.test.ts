@@ -28,7 +28,7 @@ const IMPORT = {
   en: {
     width: 1280, drop: "Drop files here", imported: "4 files were imported", warning: "1 warning", books: "Lorebooks", cards: "Cards",
     preview: "Preview the prompt", tokens: /^\d+ tokens$/, words: "Text of message 1", render: "Render",
-    woke: "its key lamp is in the messages", lore: "World info: ", most: "Tokens at most", dropped: "left out",
+    woke: "its key lamp is in the messages", lore: "World info: ", most: "Maximum tokens", dropped: "left out",
   },
   zh: {
     width: 390, drop: "将文件拖到此处", imported: "已导入 4 个文件", warning: "1 条提示", books: "世界书", cards: "角色卡",

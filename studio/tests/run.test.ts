@@ -145,7 +145,7 @@ test("S-096: a round tells what it sets and what keeps it from its exit; request
         ["Form", "小明的一周", '{"睡眠": "六小时", "心情": "好"}'],
         ["Picture", "assets/abc.png", "seen"],
       ] as const) {
-        await page.getByText(`The client is to answer: ${kind}`).waitFor();
+        await page.getByText(`The client must answer: ${kind}`).waitFor();
         await page.getByText(field).first().waitFor();
         await answer.fill(value);
         await page.keyboard.press("Enter");
@@ -160,7 +160,7 @@ test("S-096: a round tells what it sets and what keeps it from its exit; request
       await drawer.getByRole("button", { name: "Close" }).click();
       await page.getByRole("button", { name: "Look into round 1" }).click();
       await drawer.getByText("understanding is below the threshold").waitFor();
-      await drawer.getByText("the model does not suggest to leave").waitFor();
+      await drawer.getByText("the model does not suggest ending the action").waitFor();
       await drawer.getByText("the user still has questions").waitFor();
       await assertAccessible(page);
     });
@@ -211,7 +211,7 @@ test("a dry run shows the branch that is never reached", async () => {
       await page.getByRole("radio", { name: "Answers written now" }).check();
       await page.getByRole("textbox", { name: "Answers, one a line" }).fill("比如朋友没回消息\n我再想想");
       await page.getByRole("button", { name: "Begin", exact: true }).click();
-      await page.getByText("The dialogue came to its end.").waitFor();
+      await page.getByText("The dialogue reached its end.").waitFor();
       await page.getByText("2 of 3 actions, 2 of 9 exits reached").waitFor();
       const place = page.getByRole("list", { name: "Place in the script" });
       const branch = place.getByRole("listitem").filter({ hasText: "comfort" }).last();

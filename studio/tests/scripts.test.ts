@@ -216,7 +216,7 @@ test("a text that is no YAML stays as text, with its place; findings stand at th
     await text.click();
     await page.keyboard.press("Control+Home");
     await page.keyboard.type("broken: [\n");
-    await page.getByText("The text is no valid YAML").first().waitFor();
+    await page.getByText("The text is not valid YAML").first().waitFor();
     await page.getByRole("status").filter({ hasText: "Draft kept in this browser" }).waitFor();
     assert.equal((await stored(id)).latest, 1);
     await page.reload();

@@ -20,7 +20,7 @@ export const app = defineTexts({
   system: { zh: "自动", en: "Auto" },
   offline: { zh: "您的设备已离线。", en: "Your device is offline." },
   unreachable: { zh: "无法连接服务器。", en: "The server cannot be reached." },
-  unready: { zh: "服务器暂时无法处理请求。", en: "The server does not take requests at the moment." },
+  unready: { zh: "服务器暂时无法处理请求。", en: "The server does not accept requests at the moment." },
   retrying: { zh: "{seconds} 秒后重试", en: "Trying again in {seconds} s" },
   retry: { zh: "立即重试", en: "Try again now" },
   loading: { zh: "正在加载…", en: "Loading…" },

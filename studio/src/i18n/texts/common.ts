@@ -10,7 +10,7 @@ export const common = defineTexts({
     zh: "请检查服务器是否在运行，然后重试。",
     en: "Check whether the server is running, then try again.",
   },
-  forbidden: { zh: "此密钥没有权限", en: "This key has no right to do that" },
+  forbidden: { zh: "此密钥没有权限", en: "This key is not allowed to do that" },
   missing: { zh: "未找到", en: "Not found" },
   headlineWith: { zh: "{headline}：{detail}", en: "{headline}: {detail}" },
   code: { zh: "错误代码：{code}", en: "Code: {code}" },
