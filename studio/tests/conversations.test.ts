@@ -185,10 +185,10 @@ test("a reply is regenerated, and its versions are read", async () => {
     await page.goto(`/conversations/${id}`);
     await page.getByText("Version 2 of 2").waitFor();
     await page.getByRole("button", { name: "Previous version" }).click();
-    await page.getByText("Kept to be read").waitFor();
+    await page.getByText("Kept for reading").waitFor();
     await page.getByText("1 message came after this version").waitFor();
     await page.getByRole("button", { name: "Next version" }).click();
-    await page.getByText("Kept to be read").waitFor({ state: "hidden" });
+    await page.getByText("Kept for reading").waitFor({ state: "hidden" });
     await page.getByRole("button", { name: "Regenerate" }).last().click();
     await page.getByText("Version 3 of 3").waitFor();
     await page.getByText("Part of the state update failed").first().waitFor();

@@ -67,7 +67,7 @@ test("S-097: folded exit conditions and types of actions say what they are", asy
     await openScript(page, id);
     const folded = page.getByRole("button", { name: "Advanced exit conditions (optional)" });
     await folded.getByText("80 %, no open questions").waitFor();
-    await page.getByText(/^The action is left when the model suggests it/).waitFor();
+    await page.getByText(/^The action ends when the model suggests it/).waitFor();
     await folded.click();
     await page.getByRole("switch", { name: "Allow leaving with open questions" }).click();
     await folded.getByText("80 %, questions may be open").waitFor();

@@ -103,7 +103,7 @@ test("settings that somebody else changed are not overwritten", async () => {
       await page.getByLabel("Fallback text").fill("mine");
       await studio.request("PUT", "/api/v1/settings", { "texts.fallback": "theirs", thought_display: "hidden" });
       await page.getByRole("button", { name: "Save" }).click();
-      await page.getByText("Somebody else changed the settings meanwhile").waitFor();
+      await page.getByText("Somebody else changed the settings in the meantime").waitFor();
       assert.equal(await page.getByLabel("Fallback text").inputValue(), "mine");
       assert.equal((await settingsOf(studio)).texts.fallback, "theirs");
       // Untouched fields show the other user's values; typed ones are saved after that.

@@ -21,7 +21,7 @@ pub(crate) struct WebhookGuard {
 pub(crate) enum WebhookRefusal {
     /// The URL is invalid, is not `http` or `https`, or has a user name or password.
     #[error(
-        "`{0}` is not a valid webhook URL: it must begin with http:// or https://, name a host, and hold no password"
+        "`{0}` is not a valid webhook URL: it must begin with http:// or https://, name a host, and contain no password"
     )]
     Url(String),
     /// The configuration does not list the host.
