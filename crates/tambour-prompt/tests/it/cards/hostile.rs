@@ -141,6 +141,9 @@ fn values_of_a_file_take_memory_within_a_bound() {
     let file = format!(r#"{{"name":"x","description":"y","z":[{objects}]}}"#);
     let (bytes, result) = measure_read(file.as_bytes());
     let message = result.unwrap_err();
-    assert!(message.contains("bytes of memory") && message.contains("send the files one by one"), "{message}");
+    assert!(
+        message.contains("bytes of memory") && message.contains("send the files one by one"),
+        "{message}"
+    );
     assert!(bytes < 16 << 20, "{bytes}");
 }
