@@ -172,8 +172,8 @@ fn unbuilt_page() -> Response {
         <body style=\"font-family: system-ui; max-width: 40em; margin: 3em auto\">\
         <h1>Tambour</h1><p>The server is running, without the studio: it was not built before this program. With Node 20.19 or \
         newer, <code>cargo xtask serve</code> builds both.</p>\
-        <p><a href=\"/docs\">The interface</a>, <a href=\"/openapi.json\">its description</a>, \
-        <a href=\"/metrics\">counters</a>.</p></html>";
+        <p><a href=\"/docs\">HTTP API</a>, <a href=\"/openapi.json\">OpenAPI document</a>, \
+        <a href=\"/metrics\">metrics</a>.</p></html>";
     ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], PAGE).into_response()
 }
 
