@@ -170,7 +170,7 @@ test("S-098: a template is edited with its variables marked, published, compared
     await type(page, "Text of the template", "Now {%time%}. {topic_content} {%tiem%}");
     await page.locator(".tb-system").getByText("{%time%}").waitFor();
     await page.locator(".tb-unknown").getByText("{%tiem%}").waitFor();
-    await page.getByText("Is {%time%} meant?").first().waitFor();
+    await page.getByText("Did you mean {%time%}?").first().waitFor();
     await page.getByText("Unsaved changes").waitFor();
     await page.getByRole("textbox", { name: "Value of {%time%}" }).fill(PAYLOAD);
     await page.getByText("2 variables have no value").waitFor();
