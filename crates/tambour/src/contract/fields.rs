@@ -143,7 +143,7 @@ impl<'a> ContractFields<'a> {
                 let message = match list {
                     None => "serp_queries has no queries".to_owned(),
                     Some(Value::Array(_)) => "a query is not a string".to_owned(),
-                    Some(other) => format!("queries is {}, not an array of strings", type_name(other)),
+                    Some(other) => format!("`queries` is {}, not an array of strings", type_name(other)),
                 };
                 self.out.push(fault_report(rules::FIELD_TYPE, self.extent, message).with_row("J-003"));
             }

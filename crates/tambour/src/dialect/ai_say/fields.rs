@@ -225,7 +225,7 @@ impl AnswerFields<'_> {
         }
         match self.answer.value.get(name).filter(is_present) {
             Some(value) => {
-                let message = format!("`{name}` is outside `assessment`, expected inside");
+                let message = format!("`{name}` must be inside `assessment`, not beside it");
                 self.report(rules::FIELD_MISPLACED, &[name], message, "read anyway");
                 self.parse_value(&[name], value, default, parse)
             }

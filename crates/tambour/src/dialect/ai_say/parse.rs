@@ -77,8 +77,11 @@ const PLACE_DEPTH: usize = 5;
 
 impl JsonStructure for AiSayReader {
     const REASONING_RULES: ReasoningRules = rules::REASONING_RULES;
-    const OVERFLOW: (&'static Rule, &'static str, &'static str) =
-        (rules::LIMIT_EXCEEDED, "more text before the answer than `limits.hold`", "sent as the message");
+    const OVERFLOW: (&'static Rule, &'static str, &'static str) = (
+        rules::LIMIT_EXCEEDED,
+        "more text before the answer than `limits.hold` allows",
+        "sent as the message",
+    );
 
     fn new_reader(limits: &Limits) -> JsonReader {
         JsonReader::new_chat(limits).with_sought_keys(&ANSWER_FIELDS)

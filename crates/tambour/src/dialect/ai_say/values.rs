@@ -68,7 +68,7 @@ impl AiSayReader {
             self.report_array(item_counts, end_offset, out);
         }
         let mut value = value.unwrap_or_else(|| {
-            let message = "the answer has more text or values than `limits.value` and `limits.items`";
+            let message = "the answer has more text or values than `limits.value` and `limits.items` allow";
             let report = FindingReport::new(rules::LIMIT_EXCEEDED, at, end_offset, message);
             out.report(report.with_repair("only its message is read, the rest not used"));
             Map::new()
@@ -270,7 +270,7 @@ impl AiSayReader {
                 rules::FIELD_MISPLACED,
                 place,
                 end,
-                format!("`{name}` is inside `assessment`, expected outside"),
+                format!("`{name}` must be beside `assessment`, not inside it"),
             );
             if answer.contains_key(name) {
                 out.report(report.with_repair("left out"));

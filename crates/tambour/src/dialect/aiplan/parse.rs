@@ -100,8 +100,11 @@ pub(super) struct ThoughtPlan {
 
 impl JsonStructure for PlanReader {
     const REASONING_RULES: ReasoningRules = rules::REASONING_RULES;
-    const OVERFLOW: (&'static Rule, &'static str, &'static str) =
-        (&json_rules::LIMIT_EXCEEDED, "more text before the plan than `limits.hold`", "sent as the answer");
+    const OVERFLOW: (&'static Rule, &'static str, &'static str) = (
+        &json_rules::LIMIT_EXCEEDED,
+        "more text before the plan than `limits.hold` allows",
+        "sent as the answer",
+    );
 
     fn new_reader(limits: &Limits) -> JsonReader {
         JsonReader::new_chat(limits).with_sought_keys(&PLAN_FIELDS)

@@ -337,7 +337,7 @@ pub(super) fn report_unsent(
 ) {
     let at = state.event_start;
     if is_over_limit {
-        let message = "an event with more text or values than `limits.hold` and `limits.items`";
+        let message = "an event with more text or values than `limits.hold` and `limits.items` allow";
         order.reports.add(rules::LIMIT_EXCEEDED, at, message, "the part already sent is kept");
     } else if !state.is_framed
         && members.object_members(&[]).any(|member| contract_fields(name).contains(&member.key.as_str()))

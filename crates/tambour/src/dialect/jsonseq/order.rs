@@ -319,7 +319,7 @@ impl EventOrder {
                 let held_len = text.floor_char_boundary(self.hold_limit - self.held_answer.len());
                 self.held_answer.push_str(&text[..held_len]);
                 if held_len < text.len() {
-                    let message = "more answer text before `thinking_end` than `limits.hold`";
+                    let message = "more answer text before `thinking_end` than `limits.hold` allows";
                     self.reports.add(rules::LIMIT_EXCEEDED, at, message, "thinking closed");
                     self.close_thinking(out);
                     out.emit_intent(Intent::FinalText(&text[held_len..]));

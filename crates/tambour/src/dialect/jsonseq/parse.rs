@@ -55,8 +55,11 @@ const MIN_HELD_REPORTS: usize = 64;
 
 impl JsonStructure for JsonseqReader {
     const REASONING_RULES: ReasoningRules = rules::REASONING_RULES;
-    const OVERFLOW: (&'static Rule, &'static str, &'static str) =
-        (rules::LIMIT_EXCEEDED, "more text before the first event than `limits.hold`", "sent as the answer");
+    const OVERFLOW: (&'static Rule, &'static str, &'static str) = (
+        rules::LIMIT_EXCEEDED,
+        "more text before the first event than `limits.hold` allows",
+        "sent as the answer",
+    );
 
     fn new_reader(limits: &Limits) -> JsonReader {
         JsonReader::new_lines(limits)
@@ -395,7 +398,7 @@ impl JsonseqReader {
                 let is_over_limit = true;
                 event::report_unsent(state.name.trim(), state, &members, is_over_limit, &mut self.order);
             } else {
-                let message = "an event with more text or values than `limits.hold` and `limits.items`";
+                let message = "an event with more text or values than `limits.hold` and `limits.items` allow";
                 self.order.reports.add(rules::LIMIT_EXCEEDED, state.event_start, message, "left out");
             }
             return members;

@@ -133,7 +133,7 @@ impl ReplyFrame {
             rules::LIMIT_EXCEEDED,
             at,
             0,
-            "more text before the structure than `limits.hold`",
+            "more text before the structure than `limits.hold` allows",
             "sent as the answer",
             out,
         );

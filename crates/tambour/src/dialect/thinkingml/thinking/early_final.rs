@@ -242,7 +242,7 @@ impl ThinkingReader {
             // No `<final>` followed at the start of a line: the held one is the answer.
             return ThinkingOutcome::Answer { answer, rest };
         }
-        let message = "more text after `<final>` in a phase than `limits.hold`";
+        let message = "more text after `<final>` in a phase than `limits.hold` allows";
         context::report_at(rules::LIMIT_EXCEEDED, rest.1, 0, message, "read as text of the phase", out);
         self.release_as_text(rest)
     }
