@@ -53,7 +53,7 @@ pub use figures::{
 };
 pub use imports::{ImportKind, ImportQuota, ImportRow, Imports};
 pub use input_responses::{InputClaim, InputResponse, InputResponses};
-pub use log::{AcquireOutcome, Lease, Log, LogState, NewRun, PendingAppend, RunEnd, WriteOutcome};
+pub use log::{BeginOutcome, Lease, Log, LogState, NewRun, PendingAppend, RunEnd, WriteOutcome};
 pub use messages::{MessageOutcome, MessageRow, Messages, RowPage, RunKind, TurnHistory};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use responses::{RequestClaim, RequestKey, Responses, StoredResponse};

@@ -60,8 +60,8 @@ pub struct NewRun {
     pub replaces: Option<String>,
 }
 
-/// Result of [`Log::acquire`].
-pub enum AcquireOutcome {
+/// Result of [`Log::begin`].
+pub enum BeginOutcome {
     /// The message has begun.
     Started {
         /// Right to write its log.
@@ -149,7 +149,7 @@ pub trait Log: Send + Sync {
     ///
     /// # Errors
     /// The store is closed, or a recent write failed.
-    async fn acquire(&self, new: NewRun) -> Result<AcquireOutcome, StoreError>;
+    async fn begin(&self, new: NewRun) -> Result<BeginOutcome, StoreError>;
 
     /// Takes over the run of a message; the former holder is fenced. `None` if the run has ended or does not
     /// exist, or if another living server holds its lease.

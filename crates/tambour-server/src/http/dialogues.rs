@@ -37,7 +37,7 @@ use crate::run::run_registry::RunningTurn;
 use crate::run::runner::retry_close;
 use crate::store::DocumentKind::Script;
 use crate::store::{
-    AcquireOutcome, DialogueFilter, DialogueRow, InputClaim, Lease, MessageRow, NewRun, RowPage, RunKind,
+    BeginOutcome, DialogueFilter, DialogueRow, InputClaim, Lease, MessageRow, NewRun, RowPage, RunKind,
     StoreError, WriteOutcome,
 };
 
@@ -530,8 +530,8 @@ async fn drive_turn(
 /// Creates the log of a turn. Returns the right to append to it as soon as the row of the turn is durable.
 async fn acquire_lease(app: &App, row: MessageRow) -> Result<Box<dyn Lease>, Problem> {
     let id = row.conversation_id.clone();
-    match app.store.acquire(NewRun { row, ..NewRun::default() }).await? {
-        AcquireOutcome::Started { lease, durable } => match durable.await {
+    match app.store.begin(NewRun { row, ..NewRun::default() }).await? {
+        BeginOutcome::Started { lease, durable } => match durable.await {
             WriteOutcome::Stored => Ok(lease),
             _ => Err(StoreError::Closed.into()),
         },

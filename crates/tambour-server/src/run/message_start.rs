@@ -19,7 +19,7 @@ use crate::run::quotas::KeyLimits;
 use crate::run::request_repeats;
 use crate::run::runner::{self, MessageRun, ToolOffer, UpstreamChoice};
 use crate::run::turns::ConversationGuard;
-use crate::store::{AcquireOutcome, Lease, MessageRow, NewRun, StoreError, WriteOutcome};
+use crate::store::{BeginOutcome, Lease, MessageRow, NewRun, StoreError, WriteOutcome};
 use crate::upstream::Message;
 
 /// Request to start a message.
@@ -171,23 +171,23 @@ async fn begin_message(
         replaces,
     };
     // `durable` resolves once the message is stored.
-    let (lease, durable) = match engine.store.acquire(new_run).await? {
-        AcquireOutcome::Started { lease, durable } => (lease, durable),
-        AcquireOutcome::Repeated(row) => {
+    let (lease, durable) = match engine.store.begin(new_run).await? {
+        BeginOutcome::Started { lease, durable } => (lease, durable),
+        BeginOutcome::Repeated(row) => {
             return Ok(StartedMessage { row: Arc::new(*row), reader: None, is_repeated: true });
         }
-        AcquireOutcome::InProgress => return Err(request_repeats::in_progress_problem()),
-        AcquireOutcome::Busy => {
+        BeginOutcome::InProgress => return Err(request_repeats::in_progress_problem()),
+        BeginOutcome::Busy => {
             return Err(Problem::conflict(
                 "conversation_busy",
                 "another message of the conversation is running",
             ));
         }
-        AcquireOutcome::NoConversation => {
+        BeginOutcome::NoConversation => {
             return Err(Problem::not_found(format!("there is no conversation `{conversation}`")));
         }
-        AcquireOutcome::NoMessage => return Err(Problem::not_found("the message no longer exists")),
-        AcquireOutcome::StateGone => {
+        BeginOutcome::NoMessage => return Err(Problem::not_found("the message no longer exists")),
+        BeginOutcome::StateGone => {
             return Err(Problem::conflict(
                 "state_gone",
                 "the message cannot be replaced: the state before it is gone, because a message after it was deleted",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tambour_server::store::{
-    AcquireOutcome, Batch, Log as _, MessageRow, NewRun, RunKind, SqliteStore, Store as _,
+    Batch, BeginOutcome, Log as _, MessageRow, NewRun, RunKind, SqliteStore, Store as _,
 };
 
 use crate::child_process::{child_arguments, die_at, print_seen, run_async, run_child};
@@ -158,8 +158,8 @@ async fn a_turn_whose_log_has_its_end_gets_no_second_one() {
             kind: RunKind::Turn,
             ..MessageRow::default()
         };
-        let Ok(AcquireOutcome::Started { mut lease, .. }) =
-            store.acquire(NewRun { row, ..NewRun::default() }).await
+        let Ok(BeginOutcome::Started { mut lease, .. }) =
+            store.begin(NewRun { row, ..NewRun::default() }).await
         else {
             panic!("it begins")
         };

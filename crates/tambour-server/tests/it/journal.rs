@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use futures_util::StreamExt as _;
 use serde_json::json;
 use tambour_server::store::{
-    AcquireOutcome, Batch, Lease, Log, MessageOutcome, MessageRow, Messages as _, NewRun, PendingAppend,
+    Batch, BeginOutcome, Lease, Log, MessageOutcome, MessageRow, Messages as _, NewRun, PendingAppend,
     RunEnd, SqliteStore, Store as _, WriteOutcome,
 };
 
@@ -31,7 +31,7 @@ fn row(n: u64) -> MessageRow {
 /// Begins a message in a conversation of its own, or in one of another test.
 pub(crate) async fn begin(store: &dyn Log, row: &MessageRow) -> Box<dyn Lease> {
     let new = NewRun { row: row.clone(), opens_conversation: true, ..NewRun::default() };
-    let AcquireOutcome::Started { lease, durable } = store.acquire(new).await.unwrap() else {
+    let BeginOutcome::Started { lease, durable } = store.begin(new).await.unwrap() else {
         panic!("it begins")
     };
     assert_eq!(durable.await, WriteOutcome::Stored);
@@ -200,7 +200,7 @@ fn refused_child() {
         // The request fails with an error, and the next one is accepted.
         WRITES_TO_REFUSE.store(1, Ordering::SeqCst);
         let new = NewRun { row: row(0), opens_conversation: true, ..NewRun::default() };
-        assert!(store.acquire(new).await.is_err());
+        assert!(store.begin(new).await.is_err());
         assert!(store.message("msg_0").await.unwrap().is_none(), "it was not taken");
         let mut lease = begin(&store, &row(0)).await;
         // A run waits, and goes on by itself.
@@ -295,7 +295,7 @@ fn unsynced_child() {
         wait_for_flag(&SYNCING);
         // A run that arrives during the sync waits for the next one, which never comes.
         let new = NewRun { row: row(2), opens_conversation: true, ..NewRun::default() };
-        let Ok(AcquireOutcome::Started { lease: _beginning, durable }) = store.acquire(new).await else {
+        let Ok(BeginOutcome::Started { lease: _beginning, durable }) = store.begin(new).await else {
             panic!("it begins")
         };
         // A run that found the thread alive, and writes after its death.
@@ -321,10 +321,7 @@ fn unsynced_child() {
         assert_eq!(append_lease.append(batch(next)).await, WriteOutcome::Down);
         assert_eq!(append_lease.next_number(), next, "what is not on the log has no number");
         assert!(
-            store
-                .acquire(NewRun { row: row(3), opens_conversation: true, ..NewRun::default() })
-                .await
-                .is_err()
+            store.begin(NewRun { row: row(3), opens_conversation: true, ..NewRun::default() }).await.is_err()
         );
         assert!(store.check_ready().await.is_err());
         drop(append_lease);

@@ -12,7 +12,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use super::PostgresStore;
 use crate::rows::read_entries;
 use crate::tail::{LogTail, TailReader};
-use crate::{AcquireOutcome, Batch, Cluster, Lease, Log, LogState, MessageRow, NewRun, StoreError};
+use crate::{Batch, BeginOutcome, Cluster, Lease, Log, LogState, MessageRow, NewRun, StoreError};
 
 /// Interval between checks for entries that another server writes.
 const FOLLOW_POLL: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ const PEER_PAUSE: Duration = Duration::from_secs(1);
 
 #[async_trait]
 impl Log for PostgresStore {
-    async fn acquire(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
+    async fn begin(&self, new: NewRun) -> Result<BeginOutcome, StoreError> {
         self.begin_run(new).await
     }
 

@@ -12,43 +12,43 @@ use super::states::undo_from;
 use crate::fail;
 use crate::rows::kind_name;
 use crate::{
-    AcquireOutcome, Lease, MessageRow, Messages, NewRun, RequestKey, RunKind, Store, StoreError, WriteOutcome,
+    BeginOutcome, Lease, MessageRow, Messages, NewRun, RequestKey, RunKind, Store, StoreError, WriteOutcome,
 };
 
 /// Epoch of the first lease of a run.
 const FIRST_EPOCH: i64 = 1;
 
 /// Result of beginning a run, which is passed to the caller's task.
-enum BeginOutcome {
+enum TaskOutcome {
     Started(Box<PostgresLease>),
-    Refused(AcquireOutcome),
+    Refused(BeginOutcome),
 }
 
 /// Result of the transaction that begins a run.
 enum InsertOutcome {
     /// Number of the message.
     Inserted(i64),
-    Refused(AcquireOutcome),
+    Refused(BeginOutcome),
 }
 
 impl PostgresStore {
     /// Begins a message or turn atomically. If the caller goes away meanwhile, the run is removed again.
-    pub(super) async fn begin_run(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
+    pub(super) async fn begin_run(&self, new: NewRun) -> Result<BeginOutcome, StoreError> {
         self.check_available()?;
         let store = self.clone();
         // In a task of its own: dropping the caller must not leave a commit without a lease.
         let task = tokio::spawn(async move { store.begin_in_task(new).await });
         match task.await.map_err(|_| StoreError::Closed)?? {
-            BeginOutcome::Started(mut lease) => {
+            TaskOutcome::Started(mut lease) => {
                 lease.mark_delivered();
                 let durable = std::future::ready(WriteOutcome::Stored).boxed();
-                Ok(AcquireOutcome::Started { lease, durable })
+                Ok(BeginOutcome::Started { lease, durable })
             }
-            BeginOutcome::Refused(refusal) => Ok(refusal),
+            TaskOutcome::Refused(refusal) => Ok(refusal),
         }
     }
 
-    async fn begin_in_task(&self, new: NewRun) -> Result<BeginOutcome, StoreError> {
+    async fn begin_in_task(&self, new: NewRun) -> Result<TaskOutcome, StoreError> {
         let row = &new.row;
         let mut claim = None;
         if let Some(idempotency_key) = &row.repeat {
@@ -60,11 +60,11 @@ impl PostgresStore {
             };
             claim = self.claim_guarded(key).await?;
             if claim.is_none() {
-                return Ok(BeginOutcome::Refused(AcquireOutcome::InProgress));
+                return Ok(TaskOutcome::Refused(BeginOutcome::InProgress));
             }
             if let Some(earlier) = self.message_by_key(&row.owner, idempotency_key, &new.repeat_since).await?
             {
-                return Ok(BeginOutcome::Refused(AcquireOutcome::Repeated(Box::new(earlier))));
+                return Ok(TaskOutcome::Refused(BeginOutcome::Repeated(Box::new(earlier))));
             }
         }
         // The run is in memory before it is in the database: a run of this server that is not in memory
@@ -76,7 +76,7 @@ impl PostgresStore {
             Ok(InsertOutcome::Inserted(number)) => number,
             Ok(InsertOutcome::Refused(refusal)) => {
                 self.shared.local_runs.remove(&run);
-                return Ok(BeginOutcome::Refused(refusal));
+                return Ok(TaskOutcome::Refused(refusal));
             }
             Err(error) => {
                 self.shared.local_runs.remove(&run);
@@ -92,7 +92,7 @@ impl PostgresStore {
         let undelivered = Some(UndeliveredRun { opened_conversation, claim });
         let next_number = 1;
         let lease = PostgresLease::new(self.clone(), row, run, next_number, undelivered);
-        Ok(BeginOutcome::Started(Box::new(lease)))
+        Ok(TaskOutcome::Started(Box::new(lease)))
     }
 
     /// Returns the row of a message that begins on this server.
@@ -205,10 +205,10 @@ async fn insert_message(
     let query = sqlx::query_scalar(statement).bind(&row.conversation_id);
     let owner: Option<String> = query.fetch_optional(&mut *connection).await?;
     if owner.is_none_or(|owner| owner != row.owner) || is_closed(connection, &row.conversation_id).await? {
-        return refuse(AcquireOutcome::NoConversation);
+        return refuse(BeginOutcome::NoConversation);
     }
     if (*is_exclusive || replaces.is_some()) && has_runs(connection, &row.conversation_id).await? {
-        return refuse(AcquireOutcome::Busy);
+        return refuse(BeginOutcome::Busy);
     }
     if let Some(replaced) = replaces
         && let Some(refusal) = supersede(connection, row, replaced).await?
@@ -255,13 +255,13 @@ async fn supersede(
     connection: &mut PgConnection,
     row: &MessageRow,
     replaced: &str,
-) -> sqlx::Result<Option<AcquireOutcome>> {
+) -> sqlx::Result<Option<BeginOutcome>> {
     let query = sqlx::query_scalar("select number from messages where id = $1 and conversation_id = $2");
     let query = query.bind(replaced).bind(&row.conversation_id);
     let number: Option<i64> = query.fetch_optional(&mut *connection).await?;
-    let Some(number) = number else { return Ok(Some(AcquireOutcome::NoMessage)) };
+    let Some(number) = number else { return Ok(Some(BeginOutcome::NoMessage)) };
     if !undo_from(connection, &row.conversation_id, number).await? {
-        return Ok(Some(AcquireOutcome::StateGone));
+        return Ok(Some(BeginOutcome::StateGone));
     }
     let query = sqlx::query(
         "update messages set status = 'superseded' \

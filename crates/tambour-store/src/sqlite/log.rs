@@ -11,12 +11,12 @@ use super::SqliteStore;
 use crate::rows::read_entries;
 use crate::tail::{LogTail, TailReader};
 use crate::{
-    AcquireOutcome, Batch, Lease, Log, LogState, MessageRow, NewRun, ServerIdentity, Store, StoreError,
+    Batch, BeginOutcome, Lease, Log, LogState, MessageRow, NewRun, ServerIdentity, Store, StoreError,
 };
 
 #[async_trait]
 impl Log for SqliteStore {
-    async fn acquire(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
+    async fn begin(&self, new: NewRun) -> Result<BeginOutcome, StoreError> {
         self.begin_run(new).await
     }
 

@@ -15,13 +15,13 @@ use super::writer::WriterTask;
 use crate::fail;
 use crate::tail::LogTail;
 use crate::{
-    AcquireOutcome, Conversations, Lease, MessageRow, Messages, NewRun, RequestKey, RunKind, ServerIdentity,
+    BeginOutcome, Conversations, Lease, MessageRow, Messages, NewRun, RequestKey, RunKind, ServerIdentity,
     Store, StoreError, WriteOutcome,
 };
 
 impl SqliteStore {
     /// Begins a message or turn atomically.
-    pub(super) async fn begin_run(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
+    pub(super) async fn begin_run(&self, new: NewRun) -> Result<BeginOutcome, StoreError> {
         self.check_available()?;
         // A deletion of the conversation waits for callers that have looked it up.
         let _begin_guard = self.shared.begin_lock.read().await;
@@ -35,12 +35,12 @@ impl SqliteStore {
         // `Some(None)`: another caller has claimed the key.
         let claim_guard = request_key.clone().map(|key| self.shared.run_queue.claim_guarded(key));
         if matches!(claim_guard, Some(None)) {
-            return Ok(AcquireOutcome::InProgress);
+            return Ok(BeginOutcome::InProgress);
         }
         if let Some(RequestKey { idempotency_key, .. }) = &request_key
             && let Some(earlier) = self.message_by_key(&row.owner, idempotency_key, &new.repeat_since).await?
         {
-            return Ok(AcquireOutcome::Repeated(Box::new(earlier)));
+            return Ok(BeginOutcome::Repeated(Box::new(earlier)));
         }
         if !new.opens_conversation {
             let owner = match row.kind {
@@ -50,7 +50,7 @@ impl SqliteStore {
                 RunKind::Turn => self.dialogue_owner(&row.conversation_id).await?,
             };
             if owner.is_none_or(|owner| owner != row.owner) {
-                return Ok(AcquireOutcome::NoConversation);
+                return Ok(BeginOutcome::NoConversation);
             }
         }
         match &new.replaces {
@@ -74,14 +74,14 @@ impl SqliteStore {
 
     /// Begins a message after the others of its conversation: writes it to the journal, and gives it the next
     /// number and the last place in the queue under one lock.
-    fn begin_queued(&self, new: &NewRun) -> Result<AcquireOutcome, StoreError> {
+    fn begin_queued(&self, new: &NewRun) -> Result<BeginOutcome, StoreError> {
         let conversation = &new.row.conversation_id;
         let mut order = self.shared.run_queue.lock_order();
         if order.is_closed(conversation) {
-            return Ok(AcquireOutcome::NoConversation);
+            return Ok(BeginOutcome::NoConversation);
         }
         if new.is_exclusive && order.unfinished_runs(conversation).next().is_some() {
-            return Ok(AcquireOutcome::Busy);
+            return Ok(BeginOutcome::Busy);
         }
         let row = self.local_row(&new.row, order.next_number());
         let tail = LogTail::new(row.id.clone(), self.identity.epoch);
@@ -101,21 +101,21 @@ impl SqliteStore {
             }
             None => std::future::ready(WriteOutcome::Stored).boxed(),
         };
-        Ok(AcquireOutcome::Started { lease, durable })
+        Ok(BeginOutcome::Started { lease, durable })
     }
 
     /// Begins a message that replaces another one: the message `replaced` and all later messages are
     /// superseded in the same transaction. The row of the new message goes straight to the database, without
     /// the journal.
-    async fn begin_replacing(&self, new: &NewRun, replaced: &str) -> Result<AcquireOutcome, StoreError> {
+    async fn begin_replacing(&self, new: &NewRun, replaced: &str) -> Result<BeginOutcome, StoreError> {
         let conversation = &new.row.conversation_id;
         let (row, tail) = {
             let mut order = self.shared.run_queue.lock_order();
             if order.is_closed(conversation) {
-                return Ok(AcquireOutcome::NoConversation);
+                return Ok(BeginOutcome::NoConversation);
             }
             if order.unfinished_runs(conversation).next().is_some() {
-                return Ok(AcquireOutcome::Busy);
+                return Ok(BeginOutcome::Busy);
             }
             let row = self.local_row(&new.row, order.next_number());
             let tail = LogTail::new(row.id.clone(), self.identity.epoch);
@@ -143,10 +143,10 @@ impl SqliteStore {
         Ok(match refusal {
             None => {
                 self.shared.pending.add_log(&tail);
-                AcquireOutcome::Started { lease, durable: std::future::ready(WriteOutcome::Stored).boxed() }
+                BeginOutcome::Started { lease, durable: std::future::ready(WriteOutcome::Stored).boxed() }
             }
-            Some(ReplaceRefusal::NoMessage) => AcquireOutcome::NoMessage,
-            Some(ReplaceRefusal::StateGone) => AcquireOutcome::StateGone,
+            Some(ReplaceRefusal::NoMessage) => BeginOutcome::NoMessage,
+            Some(ReplaceRefusal::StateGone) => BeginOutcome::StateGone,
         })
     }
 

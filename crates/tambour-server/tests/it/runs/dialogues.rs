@@ -85,12 +85,12 @@ pub(super) async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Bac
     assert_eq!(lease.wait_settled().await, WriteOutcome::Stored);
     // A dialogue is not in a conversation.
     assert!(store.conversation(DIALOGUE).await.unwrap().is_none());
-    let refusal = store.acquire(NewRun {
+    let refusal = store.begin(NewRun {
         row: MessageRow { kind: RunKind::Message, ..new_turn("msg").row },
         ..NewRun::default()
     });
     assert_eq!(outcome_name(&refusal.await.unwrap()), "no conversation");
-    let other = store.acquire(NewRun {
+    let other = store.begin(NewRun {
         row: MessageRow { owner: "other".to_owned(), ..new_turn("turn").row },
         ..NewRun::default()
     });
@@ -145,7 +145,7 @@ pub(super) async fn a_deleted_dialogue_takes_its_turns_along<B: Backend>() {
     let mut runs = begin_run(&*store, new_turn("turn_2")).await;
     assert_eq!(runs.append(batch(1)).await, WriteOutcome::Stored);
     store.close_conversation(DIALOGUE).await.unwrap();
-    assert_eq!(outcome_name(&store.acquire(new_turn("turn_3")).await.unwrap()), "no conversation");
+    assert_eq!(outcome_name(&store.begin(new_turn("turn_3")).await.unwrap()), "no conversation");
     store.delete_dialogue(DIALOGUE).await.unwrap();
     let end = end_of_turn(runs.next_number(), "turn_2", "2");
     assert_eq!(runs.finish(end).await, WriteOutcome::Fenced);
@@ -153,7 +153,7 @@ pub(super) async fn a_deleted_dialogue_takes_its_turns_along<B: Backend>() {
         assert!(store.message(turn).await.unwrap().is_none(), "{turn}");
         assert_eq!(store.read(turn, 0, 1).await.unwrap().1, LogState::Gone, "{turn}");
     }
-    assert_eq!(outcome_name(&store.acquire(new_turn("turn_4")).await.unwrap()), "no conversation");
+    assert_eq!(outcome_name(&store.begin(new_turn("turn_4")).await.unwrap()), "no conversation");
     let backend = backend.crash().await;
     let store = backend.store();
     assert!(store.dialogue(DIALOGUE).await.unwrap().is_none());
@@ -208,7 +208,7 @@ pub(super) async fn a_dialogue_is_closed_only_when_nothing_runs_in_it<B: Backend
     assert!(!store.close_if_idle(DIALOGUE).await.unwrap(), "one that waits has begun, too");
     drop(next_turn);
     assert!(store.close_if_idle(DIALOGUE).await.unwrap());
-    assert_eq!(outcome_name(&store.acquire(new_turn("turn_3")).await.unwrap()), "no conversation");
+    assert_eq!(outcome_name(&store.begin(new_turn("turn_3")).await.unwrap()), "no conversation");
     store.delete_dialogue(DIALOGUE).await.unwrap();
     assert!(store.dialogue(DIALOGUE).await.unwrap().is_none());
 }

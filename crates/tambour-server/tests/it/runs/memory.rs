@@ -14,7 +14,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::Value;
 use tambour::state::AppliedBlock;
 use tambour_server::store::{
-    AcquireOutcome, Admin, Batch, ConversationRow, Conversations, Deletion, DialogueRow, Figures, InputClaim,
+    Admin, Batch, BeginOutcome, ConversationRow, Conversations, Deletion, DialogueRow, Figures, InputClaim,
     InputResponse, KeyRow, Lease, Log, LogState, MessageRow, Messages, NewRun, PendingAppend, RecordChange,
     RequestClaim, RequestKey, Responses, Retention, RowPage, RunEnd, RunKind, StoreError, StoredResponse,
     TurnHistory, UsageRow, WriteOutcome,
@@ -262,7 +262,7 @@ impl Drop for MemoryLease {
 
 #[async_trait]
 impl Log for MemoryStore {
-    async fn acquire(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
+    async fn begin(&self, new: NewRun) -> Result<BeginOutcome, StoreError> {
         let NewRun { row, opens_conversation, is_exclusive, repeat_since, replaces } = new;
         let mut data = self.data();
         let is_same_request = |message: &&StoredMessage| {
@@ -272,7 +272,7 @@ impl Log for MemoryStore {
                 && before.created > repeat_since
         };
         if let Some(before) = data.messages.values().find(is_same_request) {
-            return Ok(AcquireOutcome::Repeated(Box::new(MessageRow::clone(&before.row))));
+            return Ok(BeginOutcome::Repeated(Box::new(MessageRow::clone(&before.row))));
         }
         let conversation = row.conversation_id.clone();
         if opens_conversation {
@@ -287,15 +287,15 @@ impl Log for MemoryStore {
         };
         let known_keys = owner == Some(&row.owner);
         if !known_keys || data.closed_conversations.contains(&conversation) {
-            return Ok(AcquireOutcome::NoConversation);
+            return Ok(BeginOutcome::NoConversation);
         }
         let busy = data.runs_before(&conversation, i64::MAX);
         if busy && (is_exclusive || replaces.is_some()) {
-            return Ok(AcquireOutcome::Busy);
+            return Ok(BeginOutcome::Busy);
         }
         if let Some(replaced) = &replaces {
             let Some(number) = data.messages.get(replaced).map(StoredMessage::number) else {
-                return Ok(AcquireOutcome::NoMessage);
+                return Ok(BeginOutcome::NoMessage);
             };
             for message in data.messages.values_mut().filter(|message| message.number() >= number) {
                 if message.row.conversation_id == conversation {
@@ -312,7 +312,7 @@ impl Log for MemoryStore {
             StoredMessage { row: row.clone(), entries: Vec::new(), epoch: data.epoch, is_leased: true };
         let lease = self.lease(&message);
         data.messages.insert(row.id.clone(), message);
-        Ok(AcquireOutcome::Started { lease, durable: std::future::ready(WriteOutcome::Stored).boxed() })
+        Ok(BeginOutcome::Started { lease, durable: std::future::ready(WriteOutcome::Stored).boxed() })
     }
 
     async fn claim(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {

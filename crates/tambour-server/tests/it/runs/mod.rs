@@ -18,7 +18,7 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use tambour::state::{AttachedState, Operation};
 use tambour_server::store::{
-    AcquireOutcome, Admin, Batch, ConversationRow, Conversations, Deletion, DialogueProgress, DialogueRow,
+    Admin, Batch, BeginOutcome, ConversationRow, Conversations, Deletion, DialogueProgress, DialogueRow,
     Dialogues, InputClaim, InputResponse, InputResponses, KeyRow, Lease, Log, LogState, MessageOutcome,
     MessageRow, Messages, NewRun, RecordChange, ReplyFigures, RequestClaim, RequestKey, Responses, Retention,
     RunEnd, RunKind, StoredResponse, StoredUpdate, UsageRow, WriteOutcome,
@@ -179,8 +179,8 @@ async fn insert_conversation(store: &dyn SuiteStore) {
 
 async fn begin_run(store: &dyn SuiteStore, new: NewRun) -> Box<dyn Lease> {
     let id = new.row.id.clone();
-    match store.acquire(new).await.unwrap() {
-        AcquireOutcome::Started { lease, durable } => {
+    match store.begin(new).await.unwrap() {
+        BeginOutcome::Started { lease, durable } => {
             assert_eq!(durable.await, WriteOutcome::Stored);
             lease
         }
@@ -188,15 +188,15 @@ async fn begin_run(store: &dyn SuiteStore, new: NewRun) -> Box<dyn Lease> {
     }
 }
 
-fn outcome_name(acquired: &AcquireOutcome) -> &'static str {
-    match acquired {
-        AcquireOutcome::Started { .. } => "begun",
-        AcquireOutcome::Repeated(_) => "repeated",
-        AcquireOutcome::InProgress => "under way",
-        AcquireOutcome::Busy => "busy",
-        AcquireOutcome::NoConversation => "no conversation",
-        AcquireOutcome::NoMessage => "no message",
-        AcquireOutcome::StateGone => "state gone",
+fn outcome_name(outcome: &BeginOutcome) -> &'static str {
+    match outcome {
+        BeginOutcome::Started { .. } => "begun",
+        BeginOutcome::Repeated(_) => "repeated",
+        BeginOutcome::InProgress => "under way",
+        BeginOutcome::Busy => "busy",
+        BeginOutcome::NoConversation => "no conversation",
+        BeginOutcome::NoMessage => "no message",
+        BeginOutcome::StateGone => "state gone",
     }
 }
 
@@ -418,15 +418,15 @@ async fn a_word_begins_one_message_whoever_goes_away<B: Backend>() {
                         repeat: Some(format!("word {key}")),
                         ..message_row(&format!("msg_{client}_{key}_{attempt}"))
                     };
-                    let acquisition = store.acquire(NewRun { row, ..NewRun::default() });
+                    let beginning = store.begin(NewRun { row, ..NewRun::default() });
                     let patience = Duration::from_micros((client * 37 + key * 11) % 400 * (attempt + 1));
-                    match tokio::time::timeout(patience, acquisition).await {
-                        Ok(Ok(AcquireOutcome::Started { mut lease, .. })) => {
+                    match tokio::time::timeout(patience, beginning).await {
+                        Ok(Ok(BeginOutcome::Started { mut lease, .. })) => {
                             started.fetch_add(1, Ordering::SeqCst);
                             assert_eq!(lease.finish(run_end(1, 1, 0)).await, WriteOutcome::Stored);
                         }
-                        Ok(Ok(AcquireOutcome::Repeated(_))) => break,
-                        Ok(Ok(AcquireOutcome::InProgress)) | Err(_) => tokio::task::yield_now().await,
+                        Ok(Ok(BeginOutcome::Repeated(_))) => break,
+                        Ok(Ok(BeginOutcome::InProgress)) | Err(_) => tokio::task::yield_now().await,
                         Ok(Ok(refusal)) => panic!("{}", outcome_name(&refusal)),
                         Ok(Err(error)) => panic!("{error}"),
                     }
@@ -447,13 +447,13 @@ async fn a_word_begins_one_message_whoever_goes_away<B: Backend>() {
     let backend = backend.crash().await;
     for key in 0..60 {
         let row = MessageRow { repeat: Some(format!("word {key}")), ..message_row("again") };
-        let attempt = backend.store().acquire(NewRun { row, ..NewRun::default() }).await.unwrap();
+        let attempt = backend.store().begin(NewRun { row, ..NewRun::default() }).await.unwrap();
         assert_eq!(outcome_name(&attempt), "repeated");
     }
     // Too long ago to be the same request.
     let row = MessageRow { repeat: Some("word 1".to_owned()), ..message_row("later") };
     let later_run = NewRun { row, repeat_since: "2026-01-02T00:00:00.000Z".to_owned(), ..NewRun::default() };
-    assert_eq!(outcome_name(&backend.store().acquire(later_run).await.unwrap()), "begun");
+    assert_eq!(outcome_name(&backend.store().begin(later_run).await.unwrap()), "begun");
 }
 
 async fn a_request_is_carried_out_once<B: Backend>() {
@@ -538,8 +538,8 @@ async fn what_is_deleted_does_not_come_back<B: Backend>() {
                 for at in 0.. {
                     let id = format!("msg_{round}_{poster}_{at}");
                     tokio::task::yield_now().await;
-                    match store.acquire(new_run(&id)).await.unwrap() {
-                        AcquireOutcome::Started { mut lease, .. } => {
+                    match store.begin(new_run(&id)).await.unwrap() {
+                        BeginOutcome::Started { mut lease, .. } => {
                             let _ = lease.append(batch(1)).await;
                             // Deleted meanwhile, the run is fenced.
                             let written = lease.finish(run_end(lease.next_number(), at, 0)).await;
@@ -549,7 +549,7 @@ async fn what_is_deleted_does_not_come_back<B: Backend>() {
                             );
                             finished.fetch_add(1, Ordering::SeqCst);
                         }
-                        AcquireOutcome::NoConversation => return at,
+                        BeginOutcome::NoConversation => return at,
                         refusal => panic!("{}", outcome_name(&refusal)),
                     }
                 }
@@ -618,10 +618,10 @@ async fn a_message_made_anew_takes_the_place_of_the_old_one<B: Backend>() {
     };
     let before = conversation_rows(&*store).await;
     // A refused request has changed nothing.
-    let refusal = store.acquire(replacement("anew", "nothing")).await.unwrap();
+    let refusal = store.begin(replacement("anew", "nothing")).await.unwrap();
     assert_eq!(outcome_name(&refusal), "no message");
     let running = begin_run(&*store, new_run("running")).await;
-    assert_eq!(outcome_name(&store.acquire(replacement("anew", "two")).await.unwrap()), "busy");
+    assert_eq!(outcome_name(&store.begin(replacement("anew", "two")).await.unwrap()), "busy");
     store.delete_messages(&["running".to_owned()]).await.unwrap();
     drop(running);
     assert_eq!(
@@ -688,7 +688,7 @@ async fn turns_come_in_the_order_of_numbers<B: Backend>() {
     // An exclusive run is refused beside another, and refuses others.
     let first = begin_run(&*store, NewRun { is_exclusive: true, ..new_run("first") }).await;
     let second = NewRun { is_exclusive: true, ..new_run("second") };
-    assert_eq!(outcome_name(&store.acquire(second).await.unwrap()), "busy");
+    assert_eq!(outcome_name(&store.begin(second).await.unwrap()), "busy");
     assert!(store.wait_idle(CONVERSATION).now_or_never().is_none());
     drop(first);
     with_timeout(store.wait_idle(CONVERSATION)).await;
