@@ -173,7 +173,7 @@ impl StreamReader {
         let entry = batch.entries().find(|entry| entry.number == number);
         Ok(match entry {
             Some(entry) if is_end(entry.kind) => EntryAt::End,
-            Some(entry) => EntryAt::Other(is_raw(entry.kind) && ends_with_carriage_return(&entry.json)),
+            Some(entry) => EntryAt::Other(is_raw(entry.kind) && ends_with_carriage_return(entry.json)),
             None => EntryAt::Other(false),
         })
     }
