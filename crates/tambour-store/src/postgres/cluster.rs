@@ -15,29 +15,25 @@ const BURST: Duration = Duration::from_secs(60);
 #[async_trait]
 impl Cluster for PostgresStore {
     async fn publish_address(&self, address: &str) -> Result<(), StoreError> {
-        self.shared.server_lease.publish_address(&self.shared.pool, address.to_owned()).await
+        let runs = self.runs();
+        runs.server_lease.publish_address(&*runs.database, address.to_owned()).await
     }
 
     fn status(&self) -> ClusterStatus {
         ClusterStatus {
-            lease_age: self.shared.server_lease.age(),
-            fenced_runs: self.shared.fenced_runs.load(Ordering::Relaxed),
-            held_runs: self.shared.local_runs.count(),
+            lease_age: self.runs().server_lease.age(),
+            fenced_runs: self.runs().fenced_runs.load(Ordering::Relaxed),
+            held_runs: self.runs().local_runs.count(),
         }
     }
 
     fn set_peer_reader(&self, reader: Arc<dyn PeerReader>) {
         // Only the first one counts.
-        let _ = self.shared.peer_reader.set(reader);
+        let _ = self.runs().peer_reader.set(reader);
     }
 
     async fn remote_address(&self, message: &str) -> Result<Option<String>, StoreError> {
-        let query = sqlx::query_scalar(
-            "select servers.address from runs join servers on servers.id = runs.server \
-             where runs.id = $1 and runs.server <> $2 and servers.lease_until > now() \
-             and servers.address is not null",
-        );
-        Ok(query.bind(message).bind(&self.identity.server).fetch_optional(self.pool()).await?)
+        Ok(self.runs().database.remote_address(message, &self.identity.server).await?)
     }
 
     async fn running_message(&self, conversation: &str) -> Result<Option<String>, StoreError> {

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::PgConnection;
 use tokio::sync::Notify;
 
-use super::StoreState;
+use super::database::EntryRow;
 use super::local_runs::LocalRun;
+use super::server_runs::ServerRuns;
 use crate::fail;
 use crate::tail::DrainedEntries;
 
@@ -36,6 +36,18 @@ struct TakenAppend {
     last: i64,
     body: Vec<u8>,
     drained: DrainedEntries,
+}
+
+impl TakenAppend {
+    fn row(&self) -> EntryRow<'_> {
+        EntryRow {
+            message: &self.run.tail.message,
+            epoch: self.run.epoch,
+            first: self.first,
+            last: self.last,
+            body: &self.body,
+        }
+    }
 }
 
 impl AppendQueue {
@@ -95,27 +107,29 @@ impl AppendQueue {
 }
 
 /// Stores appends until the store is closed.
-pub(super) async fn collect_appends(shared: Arc<StoreState>) {
+pub(super) async fn collect_appends(runs: Arc<ServerRuns>) {
     loop {
         let group = tokio::select! {
-            group = shared.append_queue.next_group() => group,
-            () = shared.closed.cancelled() => return,
+            biased;
+            () = runs.closed.cancelled() => return,
+            group = runs.append_queue.next_group() => group,
         };
         tokio::select! {
-            () = write_group(&shared, group) => {}
-            () = shared.closed.cancelled() => return,
+            biased;
+            () = runs.closed.cancelled() => return,
+            () = write_group(&runs, group) => {}
         }
     }
 }
 
 /// Writes a group of appends, retrying until the database answers, waits are aborted or the lease of this
 /// server may be lost. Shows stored entries to readers, and fences the runs whose entries were not stored.
-async fn write_group(shared: &StoreState, group: Vec<TakenAppend>) {
+async fn write_group(runs: &ServerRuns, group: Vec<TakenAppend>) {
     let mut pause = Duration::from_millis(20);
     let mut may_be_stored = false;
     let stored = loop {
         fail::point("append.before");
-        match attempt(shared, &group, may_be_stored).await {
+        match attempt(runs, &group, may_be_stored).await {
             Ok(stored) => break stored,
             Err(error) => {
                 tracing::error!(%error, runs = group.len(), "entries could not be stored; trying again");
@@ -123,114 +137,56 @@ async fn write_group(shared: &StoreState, group: Vec<TakenAppend>) {
             }
         }
         tokio::select! {
+            biased;
+            () = runs.abort_waits.cancelled() => break HashSet::new(),
             () = tokio::time::sleep(pause) => {}
-            () = shared.abort_waits.cancelled() => break HashSet::new(),
         }
-        if !shared.server_lease.is_valid() {
+        if !runs.server_lease.is_valid() {
             break HashSet::new();
         }
         pause = (pause * 2).min(MAX_PAUSE);
     };
     fail::point("append.after");
     for append in group {
-        settle(shared, &append, stored.contains(&append.run.tail.message));
+        settle(runs, &append, stored.contains(&append.run.tail.message));
     }
 }
 
 /// Stores a group of appends, or finds that they are stored; returns the ids of the messages whose entries
-/// are. Gives up when the lease of this server is over, and then closes the connection too: the database may
-/// be silent.
+/// are. Gives up when the lease of this server is over: the database may be silent.
 async fn attempt(
-    shared: &StoreState,
+    runs: &ServerRuns,
     group: &[TakenAppend],
     may_be_stored: bool,
 ) -> sqlx::Result<HashSet<String>> {
-    let mut connection = shared.append_pool.acquire().await?;
+    let rows: Vec<EntryRow<'_>> = group.iter().map(TakenAppend::row).collect();
     let work = async {
-        let mut stored = store_entries(&mut connection, group).await?;
+        let mut stored = runs.database.store_entries(&rows).await?;
         // An earlier attempt without an answer may have stored the entries that are refused now.
-        if may_be_stored && stored.len() < group.len() {
-            stored.extend(find_stored(&mut connection, group).await?);
+        if may_be_stored && stored.len() < rows.len() {
+            stored.extend(runs.database.find_entries(&rows).await?);
         }
         Ok(stored)
     };
-    match tokio::time::timeout(shared.server_lease.valid_time(), work).await {
-        Ok(result) => result,
-        Err(_) => {
-            drop(connection.detach());
-            Err(sqlx::Error::PoolTimedOut)
-        }
-    }
+    let result = tokio::time::timeout(runs.server_lease.valid_time(), work).await;
+    result.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
 /// Shows stored entries to readers, or fences the run if they were not stored.
-fn settle(shared: &StoreState, append: &TakenAppend, is_stored: bool) {
+fn settle(runs: &ServerRuns, append: &TakenAppend, is_stored: bool) {
     let tail = &append.run.tail;
     if is_stored {
         tail.mark_stored(&append.drained);
         // A server that may have lost its lease shows no entries, not even stored ones.
-        if shared.server_lease.is_valid() {
+        if runs.server_lease.is_valid() {
             tail.publish(append.drained.end());
         }
     } else {
         tracing::warn!(message_id = tail.message, "the run is fenced: another server holds its lease");
-        shared.fenced_runs.fetch_add(1, Ordering::Relaxed);
+        runs.fenced_runs.fetch_add(1, Ordering::Relaxed);
         tail.fence();
     }
     if append.run.mark_written() {
-        shared.append_queue.push(append.run.clone());
+        runs.append_queue.push(append.run.clone());
     }
-}
-
-/// Stores the entries of runs whose epoch and next number are as expected. Returns the ids of the messages
-/// whose entries were stored.
-async fn store_entries(
-    connection: &mut PgConnection,
-    group: &[TakenAppend],
-) -> sqlx::Result<HashSet<String>> {
-    let query = sqlx::query_scalar::<_, String>(
-        "with input as (select * from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) \
-         as input (id, epoch, first, last, body)), \
-         moved as (update runs set next = input.last + 1 from input \
-         where runs.id = input.id and runs.epoch = input.epoch and runs.next = input.first \
-         returning runs.id, input.first, input.last, input.epoch, runs.day, input.body) \
-         insert into entries (message_id, first, last, epoch, day, body) \
-         select id, first, last, epoch, day, body from moved returning message_id",
-    );
-    let stored = query.bind(messages(group)).bind(epochs(group)).bind(firsts(group));
-    let stored = stored.bind(lasts(group)).bind(bodies(group)).fetch_all(&mut *connection).await?;
-    Ok(stored.into_iter().collect())
-}
-
-/// Returns the ids of the messages whose entries are stored with the same epoch and bytes.
-async fn find_stored(connection: &mut PgConnection, group: &[TakenAppend]) -> sqlx::Result<HashSet<String>> {
-    let query = sqlx::query_scalar::<_, String>(
-        "select entries.message_id from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) \
-         as input (id, epoch, first, last, body) join entries on entries.message_id = input.id \
-         and entries.first = input.first and entries.last = input.last and entries.epoch = input.epoch \
-         and entries.body = input.body",
-    );
-    let found = query.bind(messages(group)).bind(epochs(group)).bind(firsts(group));
-    let found = found.bind(lasts(group)).bind(bodies(group)).fetch_all(&mut *connection).await?;
-    Ok(found.into_iter().collect())
-}
-
-fn messages(group: &[TakenAppend]) -> Vec<&str> {
-    group.iter().map(|append| append.run.tail.message.as_str()).collect()
-}
-
-fn epochs(group: &[TakenAppend]) -> Vec<i64> {
-    group.iter().map(|append| append.run.epoch).collect()
-}
-
-fn firsts(group: &[TakenAppend]) -> Vec<i64> {
-    group.iter().map(|append| append.first).collect()
-}
-
-fn lasts(group: &[TakenAppend]) -> Vec<i64> {
-    group.iter().map(|append| append.last).collect()
-}
-
-fn bodies(group: &[TakenAppend]) -> Vec<&[u8]> {
-    group.iter().map(|append| append.body.as_slice()).collect()
 }

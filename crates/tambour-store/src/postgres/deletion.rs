@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::PostgresStore;
 use super::partitions;
 use super::responses::delete_responses_mentioning;
-use super::runs::has_runs;
+use super::run_insert::has_runs;
 use super::states::{forget_messages, lock_state};
 use crate::fail;
 use crate::{Deletion, Retention, StoreError};
@@ -20,7 +20,7 @@ const MESSAGES_PER_TRANSACTION: usize = 100;
 #[async_trait]
 impl Deletion for PostgresStore {
     async fn delete_messages(&self, ids: &[String]) -> Result<(), StoreError> {
-        self.shared.local_runs.fence(ids);
+        self.runs().local_runs.fence(ids);
         for ids in ids.chunks(MESSAGES_PER_TRANSACTION) {
             let mut transaction = self.pool().begin().await?;
             delete_rows(&mut transaction, ids).await?;
@@ -38,7 +38,7 @@ impl Deletion for PostgresStore {
     }
 
     async fn close_if_idle(&self, id: &str) -> Result<bool, StoreError> {
-        self.shared.local_runs.wait_given_up().await;
+        self.runs().local_runs.wait_given_up().await;
         let mut transaction = self.pool().begin().await?;
         lock_conversation(&mut transaction, id).await?;
         if has_runs(&mut transaction, id).await? {

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::PostgresStore;
 use super::end::EndWriter;
 use super::local_runs::LocalRun;
 use super::responses::ClaimGuard;
+use super::server_runs::ServerRuns;
 use crate::{Batch, Lease, MessageRow, PendingAppend, RunEnd, StoreError, WriteOutcome};
 
 /// Interval between checks for runs of other servers that began earlier.
@@ -19,7 +19,7 @@ const QUEUE_POLL: Duration = Duration::from_millis(50);
 
 /// Lease held by this process.
 pub(super) struct PostgresLease {
-    store: PostgresStore,
+    runs: Arc<ServerRuns>,
     row: Arc<MessageRow>,
     run: Arc<LocalRun>,
     /// Number of the next entry to append.
@@ -42,13 +42,13 @@ pub(super) struct UndeliveredRun {
 impl PostgresLease {
     /// Creates the lease of a run whose next entry has number `next_number`.
     pub(super) fn new(
-        store: PostgresStore,
+        runs: Arc<ServerRuns>,
         row: Arc<MessageRow>,
         run: Arc<LocalRun>,
         next_number: u64,
         undelivered: Option<UndeliveredRun>,
     ) -> PostgresLease {
-        PostgresLease { store, row, run, next_number, is_finished: false, undelivered }
+        PostgresLease { runs, row, run, next_number, is_finished: false, undelivered }
     }
 
     /// Notes that the caller has the lease.
@@ -58,15 +58,16 @@ impl PostgresLease {
 
     /// Returns `true` while the lease may write.
     fn may_write(&self) -> bool {
-        !self.is_finished && self.run.is_held() && self.store.shared.server_lease.is_valid()
+        !self.is_finished && self.run.is_held() && self.runs.server_lease.is_valid()
     }
 
     /// Waits until the database has caught up enough for the run to continue.
     async fn wait_caught_up(&self) -> WriteOutcome {
         tokio::select! {
+            biased;
             () = self.run.tail.wait_caught_up() => WriteOutcome::Stored,
             () = self.run.tail.wait_ended() => WriteOutcome::Fenced,
-            () = self.store.shared.abort_waits.cancelled() => WriteOutcome::Unknown,
+            () = self.runs.abort_waits.cancelled() => WriteOutcome::Unknown,
         }
     }
 }
@@ -86,8 +87,8 @@ impl Lease for PostgresLease {
     }
 
     fn wait_earlier_runs(&self) -> BoxFuture<'static, ()> {
-        let (store, row) = (self.store.clone(), self.row.clone());
-        async move { store.wait_runs_before(&row.conversation_id, row.number.unwrap_or_default()).await }
+        let (runs, row) = (self.runs.clone(), self.row.clone());
+        async move { runs.wait_runs_before(&row.conversation_id, row.number.unwrap_or_default()).await }
             .boxed()
     }
 
@@ -96,7 +97,7 @@ impl Lease for PostgresLease {
             batch.first() == self.next_number && !batch.has_end(),
             "the end comes with the outcome of the message"
         );
-        if self.store.shared.closed.is_cancelled() {
+        if self.runs.closed.is_cancelled() {
             return PendingAppend::Done(WriteOutcome::Down);
         }
         if !self.may_write() {
@@ -104,7 +105,7 @@ impl Lease for PostgresLease {
         }
         let is_visible = false;
         let append = self.run.tail.append(&batch, is_visible);
-        self.store.shared.append_queue.queue(&self.run);
+        self.runs.append_queue.queue(&self.run);
         let previous_number = std::mem::replace(&mut self.next_number, batch.last() + 1);
         if !append.is_ahead {
             return PendingAppend::Done(WriteOutcome::Stored);
@@ -126,19 +127,19 @@ impl Lease for PostgresLease {
                     if self.is_finished || self.may_write() { WriteOutcome::Stored } else { WriteOutcome::Fenced }
                 }
                 () = self.run.tail.wait_ended() => WriteOutcome::Fenced,
-                () = self.store.shared.abort_waits.cancelled() => WriteOutcome::Unknown,
+                () = self.runs.abort_waits.cancelled() => WriteOutcome::Unknown,
             }
         }
         .boxed()
     }
 
     async fn read(&self, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError> {
-        self.store.read_batches(&self.run.tail.message, after, bytes, Some(&self.run.tail)).await
+        self.runs.read_batches(&self.run.tail.message, after, bytes, Some(&self.run.tail)).await
     }
 
     async fn finish(&mut self, end: RunEnd) -> WriteOutcome {
         debug_assert!(end.last.is_empty() || end.last.first() == self.next_number, "numbers have no gaps");
-        if self.store.shared.closed.is_cancelled() {
+        if self.runs.closed.is_cancelled() {
             return WriteOutcome::Down;
         }
         if !self.may_write() {
@@ -149,13 +150,13 @@ impl Lease for PostgresLease {
             biased;
             () = self.run.wait_idle() => {}
             () = self.run.tail.wait_ended() => return WriteOutcome::Fenced,
-            () = self.store.shared.abort_waits.cancelled() => return WriteOutcome::Down,
+            () = self.runs.abort_waits.cancelled() => return WriteOutcome::Down,
         }
         if !self.may_write() {
             return WriteOutcome::Fenced;
         }
         let writer = EndWriter {
-            shared: &self.store.shared,
+            runs: &self.runs,
             row: &self.row,
             epoch: self.run.epoch,
             first_number: self.next_number,
@@ -170,9 +171,9 @@ impl Lease for PostgresLease {
                 self.run.tail.mark_stored(&drained);
             }
             self.run.tail.publish(end_position);
-            self.store.shared.local_runs.remove(&self.run);
+            self.runs.local_runs.remove(&self.run);
         } else if outcome == WriteOutcome::Fenced {
-            self.store.shared.fenced_runs.fetch_add(1, Ordering::Relaxed);
+            self.runs.fenced_runs.fetch_add(1, Ordering::Relaxed);
             self.run.tail.fence();
         }
         outcome
@@ -185,50 +186,54 @@ impl Drop for PostgresLease {
             return;
         }
         let is_held = self.run.is_held();
-        let (store, row, run) = (self.store.clone(), self.row.clone(), self.run.clone());
+        let (runs, row, run) = (self.runs.clone(), self.row.clone(), self.run.clone());
         let undelivered = self.undelivered.take();
         // The streams of readers end. Readers may follow the log again when another holder has claimed it.
         self.run.tail.mark_ended();
         if !is_held && undelivered.is_none() {
-            self.store.shared.local_runs.remove(&self.run);
+            self.runs.local_runs.remove(&self.run);
             return;
         }
         // Without a runtime the process is about to end, and the lease with it.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
         self.run.mark_given_up();
-        runtime.spawn(async move {
+        self.runs.spawn(async move {
             run.wait_idle().await;
-            let result = match undelivered {
-                Some(undelivered) => store.remove_undelivered(&row.id, undelivered).await,
-                None => store.release_run(&row.id, run.epoch).await,
+            let (result, claim) = match undelivered {
+                Some(UndeliveredRun { opened_conversation, claim }) => (
+                    runs.database.delete_run(&row.id, opened_conversation.as_deref()).await,
+                    claim,
+                ),
+                None => (runs.database.release_run(&row.id, run.epoch).await, None),
             };
+            // A repeated request is refused until the claim is dropped.
+            drop(claim);
             if let Err(error) = result {
                 tracing::error!(%error, message_id = row.id, "the lease of a run could not be given up");
             }
-            store.shared.local_runs.remove(&run);
+            runs.local_runs.remove(&run);
         });
     }
 }
 
-impl PostgresStore {
+impl ServerRuns {
     /// Waits until no run of the conversation with a number below `number` is left, or the store is closed.
     /// Runs whose lease was given up do not count.
     pub(super) async fn wait_runs_before(&self, conversation: &str, number: i64) {
         loop {
-            let run_ended = self.shared.local_runs.wait_run_ended();
-            let query = sqlx::query_scalar(
-                "select exists (select 1 from runs where conversation_id = $1 and number < $2 \
-                 and server is not null)",
-            );
-            match query.bind(conversation).bind(number).fetch_one(self.pool()).await {
+            let run_ended = self.local_runs.wait_run_ended();
+            match self.database.has_runs_before(conversation, number).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => tracing::error!(%error, "earlier runs could not be looked up; trying again"),
             }
             tokio::select! {
+                biased;
                 () = run_ended => {}
                 () = tokio::time::sleep(QUEUE_POLL) => {}
-                () = self.shared.closed.cancelled() => return,
+                () = self.closed.cancelled() => return,
             }
         }
     }

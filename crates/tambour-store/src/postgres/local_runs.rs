@@ -1,6 +1,6 @@
 //! Runs whose lease this server holds: their tails in memory, and the stage of their appends.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -105,13 +105,14 @@ impl LocalRun {
 /// Runs of this server, by the id of the message.
 #[derive(Default)]
 pub(super) struct LocalRuns {
-    runs: Mutex<HashMap<String, Arc<LocalRun>>>,
+    /// In the order of ids, so that a simulation takes them in the same order each time.
+    runs: Mutex<BTreeMap<String, Arc<LocalRun>>>,
     /// Notified when a run is removed, because it has ended, was given up or was fenced.
     run_ended: Notify,
 }
 
 impl LocalRuns {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<LocalRun>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<LocalRun>>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,7 +154,8 @@ impl LocalRuns {
 
     /// Fences and removes all runs.
     pub(super) fn fence_all(&self) {
-        for (_, run) in self.lock().drain() {
+        let runs = std::mem::take(&mut *self.lock());
+        for run in runs.values() {
             run.tail.fence();
         }
         self.run_ended.notify_waiters();

@@ -3,21 +3,22 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 
+use tokio::time::Instant;
+
 use super::PostgresStore;
-use crate::rows::read_entries;
+use super::database::RunHolder;
+use super::server_runs::ServerRuns;
 use crate::tail::{LogTail, TailReader};
-use crate::{Batch, BeginOutcome, Cluster, Lease, Log, LogState, MessageRow, NewRun, StoreError};
+use crate::{Batch, BeginOutcome, Lease, Log, LogState, MessageRow, NewRun, StoreError};
 
 /// Interval between checks for entries that another server writes.
 const FOLLOW_POLL: Duration = Duration::from_millis(100);
-/// Maximum number of rows that a read asks for: the database sends all of them, wanted or not.
-const ROWS_PER_QUERY: i64 = 64;
 /// Shortest time between two attempts to follow a log on the server that writes it.
 const PEER_PAUSE: Duration = Duration::from_secs(1);
 
@@ -28,34 +29,18 @@ impl Log for PostgresStore {
     }
 
     async fn claim(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
-        self.claim_run(message).await
+        self.runs().claim_run(message).await
     }
 
     async fn list_abandoned(&self) -> Result<Vec<MessageRow>, StoreError> {
-        // Runs whose lease was given up, runs whose server is gone, and runs of this server without a lease
-        // here, because the server could not renew its own lease for a while.
-        let query = sqlx::query_as(
-            "select messages.*, null::bigint as size, null::text as turn, null::text as summary, \
-             null::text as details from messages join runs on runs.id = messages.id \
-             where not (runs.id = any($2)) and (runs.server is null or runs.server = $1 \
-             or not exists (select 1 from servers where servers.id = runs.server and lease_until > now())) \
-             order by messages.number limit 1000",
-        );
-        let query = query.bind(&self.identity.server).bind(self.shared.local_runs.messages());
-        let mut rows: Vec<MessageRow> = query.fetch_all(self.pool()).await?;
-        // A run may have begun since.
-        rows.retain(|row| self.shared.local_runs.find(&row.id).is_none());
-        Ok(rows)
+        self.runs().list_abandoned().await
     }
 
     fn wait_idle(&self, conversation: &str) -> BoxFuture<'static, ()> {
-        let (store, conversation) = (self.clone(), conversation.to_owned());
+        let (runs, conversation) = (self.runs().clone(), conversation.to_owned());
         Box::pin(async move {
-            let query = sqlx::query_scalar(
-                "select coalesce(max(number), 0) + 1 from runs where conversation_id = $1",
-            );
-            match query.bind(&conversation).fetch_one(store.pool()).await {
-                Ok(next_number) => store.wait_runs_before(&conversation, next_number).await,
+            match runs.database.next_run_number(&conversation).await {
+                Ok(next_number) => runs.wait_runs_before(&conversation, next_number).await,
                 Err(error) => tracing::error!(%error, "runs of a conversation could not be looked up"),
             }
         })
@@ -69,12 +54,12 @@ impl Log for PostgresStore {
     ) -> BoxFuture<'a, Result<(Vec<Batch>, LogState), StoreError>> {
         Box::pin(async move {
             // Read before the batches: an ended log does not grow.
-            let state = match self.holder(message).await? {
+            let state = match self.runs().database.run_holder(message).await? {
                 RunHolder::Gone => LogState::Gone,
                 RunHolder::Ended => LogState::Ended,
                 RunHolder::Server | RunHolder::Nobody => LogState::Open,
             };
-            Ok((self.read_batches(message, after, bytes, None).await?, state))
+            Ok((self.runs().read_batches(message, after, bytes, None).await?, state))
         })
     }
 
@@ -84,41 +69,13 @@ impl Log for PostgresStore {
         after: u64,
         bytes: usize,
     ) -> BoxStream<'static, Result<Batch, StoreError>> {
-        let (store, message) = (self.clone(), message.to_owned());
-        let reader = self.shared.local_runs.find(&message).map(|run| run.tail.add_reader());
-        let follower = LogFollower {
-            store,
-            message,
-            last_number: after,
-            bytes,
-            reader,
-            peer: None,
-            next_peer_attempt: Instant::now(),
-            batches: VecDeque::new(),
-        };
-        stream::try_unfold(follower, |mut follower| async move {
-            Ok(follower.next().await?.map(|batch| (batch, follower)))
-        })
-        .boxed()
+        self.runs().follow(message, after, bytes)
     }
-}
-
-/// Holder of the lease of a run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RunHolder {
-    /// The message does not exist.
-    Gone,
-    /// The run has ended.
-    Ended,
-    /// A server, which may be dead; another will claim the run then.
-    Server,
-    /// The lease was given up.
-    Nobody,
 }
 
 /// Cursor that follows one log.
 struct LogFollower {
-    store: PostgresStore,
+    runs: Arc<ServerRuns>,
     /// Id of the message.
     message: String,
     /// Number of the last entry returned.
@@ -168,8 +125,8 @@ impl LogFollower {
                 }
             }
             // Looked up before the batches are read: an ended log does not grow.
-            let holder = self.store.holder(&self.message).await?;
-            let batches = self.store.read_stored(&self.message, self.last_number, self.bytes).await?;
+            let holder = self.runs.database.run_holder(&self.message).await?;
+            let batches = self.runs.read_stored(&self.message, self.last_number, self.bytes).await?;
             self.batches.extend(batches);
             if self.batches.is_empty() {
                 if holder != RunHolder::Server {
@@ -192,8 +149,9 @@ impl LogFollower {
     async fn wait_more(&mut self) -> Result<(), StoreError> {
         if self.next_peer_attempt <= Instant::now() {
             self.next_peer_attempt = Instant::now() + PEER_PAUSE;
-            if let Some(peer_reader) = self.store.shared.peer_reader.get()
-                && let Some(address) = self.store.remote_address(&self.message).await?
+            if let Some(peer_reader) = self.runs.peer_reader.get()
+                && let Some(address) =
+                    self.runs.database.remote_address(&self.message, &self.runs.server).await?
             {
                 self.peer = peer_reader.follow(&address, &self.message, self.last_number).await;
                 if self.peer.is_some() {
@@ -202,26 +160,35 @@ impl LogFollower {
             }
         }
         tokio::select! {
+            biased;
+            () = self.runs.closed.cancelled() => Err(StoreError::Closed),
             () = tokio::time::sleep(FOLLOW_POLL) => Ok(()),
-            () = self.store.shared.closed.cancelled() => Err(StoreError::Closed),
         }
     }
 }
 
-impl PostgresStore {
-    /// Returns the holder of the lease of a run.
-    async fn holder(&self, message: &str) -> Result<RunHolder, StoreError> {
-        let query = sqlx::query_as(
-            "select messages.status, runs.server from messages left join runs on runs.id = messages.id \
-             where messages.id = $1",
-        );
-        let row: Option<(String, Option<String>)> = query.bind(message).fetch_optional(self.pool()).await?;
-        Ok(match row {
-            None => RunHolder::Gone,
-            Some((status, _)) if status != "running" => RunHolder::Ended,
-            Some((_, None)) => RunHolder::Nobody,
-            Some((_, Some(_))) => RunHolder::Server,
+impl ServerRuns {
+    /// Follows a log, as [`Log::follow`] does.
+    pub(super) fn follow(
+        self: &Arc<ServerRuns>,
+        message: &str,
+        after: u64,
+        bytes: usize,
+    ) -> BoxStream<'static, Result<Batch, StoreError>> {
+        let follower = LogFollower {
+            runs: self.clone(),
+            message: message.to_owned(),
+            last_number: after,
+            bytes,
+            reader: self.local_runs.find(message).map(|run| run.tail.add_reader()),
+            peer: None,
+            next_peer_attempt: Instant::now(),
+            batches: VecDeque::new(),
+        };
+        stream::try_unfold(follower, |mut follower| async move {
+            Ok(follower.next().await?.map(|batch| (batch, follower)))
         })
+        .boxed()
     }
 
     /// Reads batches of a log from the database. If it has none, reads `lease_tail`, the tail of the caller's
@@ -246,15 +213,6 @@ impl PostgresStore {
     /// Reads batches from the database.
     async fn read_stored(&self, message: &str, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError> {
         let Ok(after) = i64::try_from(after) else { return Ok(Vec::new()) };
-        let rows = sqlx::query_as(
-            "select first, last, body from entries where message_id = $1 and last > $2 \
-             and day = (select cast(substr(created, 1, 10) as date) from messages where id = $1) \
-             order by first limit $3",
-        )
-        .bind(message)
-        .bind(after)
-        .bind(ROWS_PER_QUERY)
-        .fetch(self.pool());
-        Ok(read_entries(rows, bytes).await?)
+        Ok(self.database.read_entries(message, after, bytes).await?)
     }
 }

@@ -35,11 +35,7 @@ macro_rules! select_turn {
 #[async_trait]
 impl Messages for PostgresStore {
     async fn message(&self, id: &str) -> Result<Option<MessageRow>, StoreError> {
-        let query = sqlx::query_as(
-            "select messages.*, size, turn, summary, details from messages \
-             left join records on message_id = id where id = $1",
-        );
-        Ok(query.bind(id).fetch_optional(self.pool()).await?)
+        Ok(self.runs().database.message(id).await?)
     }
 
     async fn message_by_key(

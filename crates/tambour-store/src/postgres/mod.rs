@@ -3,14 +3,16 @@
 //! Rows and logs are in the database only. A server holds the `servers` row that it renews; each run names
 //! the server that holds its lease, and an epoch. `collector` groups the appends of all runs: one statement
 //! checks their epochs and stores their entries, and only then readers see them. `lease` and `end` write
-//! logs, `runs` begins and claims runs, `log` reads and follows them, `deletion` removes them, `partitions`
-//! has the partitions of the logs by day, `cluster` the rows by which servers coordinate, `migrations`
-//! updates the schema, and the other modules store the rows that they are named after.
+//! logs, `runs` begins and claims runs, `log` reads and follows them. All of them are of `server_runs`, and
+//! reach the database through the interface `database`, whose statements are in `run_rows` and `run_insert`.
+//! `deletion` removes runs, `partitions` has the partitions of the logs by day, `cluster` the rows by which servers
+//! coordinate, `migrations` updates the schema, and the other modules store the rows that they are named after.
 
 mod admin;
 mod cluster;
 mod collector;
 mod conversations;
+mod database;
 mod deletion;
 mod dialogues;
 mod documents;
@@ -25,28 +27,29 @@ mod messages;
 mod migrations;
 pub(crate) mod partitions;
 mod responses;
+mod run_insert;
+mod run_rows;
 mod runs;
 mod server_lease;
+mod server_runs;
 mod statement_pool;
 mod states;
 mod tools;
 
 use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgConnection, PgPool};
-use tokio_util::sync::CancellationToken;
 
-use crate::{Cluster, PeerReader, RequestKey, ServerIdentity, Store, StoreError, ids};
-use collector::AppendQueue;
-use local_runs::LocalRuns;
+use crate::{Cluster, RequestKey, ServerIdentity, Store, StoreError, ids};
+use run_rows::PostgresRuns;
 use server_lease::ServerLease;
-use statement_pool::StatementPool;
+use server_runs::{ServerRuns, TaskSpawner};
+use statement_pool::{StatementPool, StatementState};
 
 /// Store on PostgreSQL.
 #[derive(Clone)]
@@ -88,29 +91,17 @@ impl PostgresOptions {
     }
 }
 
-/// State shared by the store and its tasks.
+/// State shared by the clones of the store.
 struct StoreState {
     pool: PgPool,
     /// Connections reserved for the collectors and the lease of this server.
     append_pool: PgPool,
-    /// Runs whose lease this server holds.
-    local_runs: LocalRuns,
-    append_queue: AppendQueue,
-    server_lease: Arc<ServerLease>,
-    /// Time after which the database cancels a statement.
-    statement_timeout: Duration,
-    /// Number of runs whose entries or end were refused.
-    fenced_runs: AtomicU64,
-    /// Reader of logs that other servers write.
-    peer_reader: OnceLock<Arc<dyn PeerReader>>,
+    statements: Arc<StatementState>,
+    runs: Arc<ServerRuns>,
     /// Random id of the claim's holder, for each request that this server has claimed.
     request_holders: Mutex<HashMap<RequestKey, String>>,
     /// Random ids of the holders of claims that are being released.
     released_holders: Mutex<HashSet<String>>,
-    /// Cancelled when the store is closed.
-    closed: CancellationToken,
-    /// Cancelled when writes that fail are no longer retried.
-    abort_waits: CancellationToken,
 }
 
 /// Maximum time that a request waits for the database before it fails.
@@ -128,26 +119,27 @@ impl PostgresStore {
         let pool = open_pool(options, options.max_connections, &lease_slot).await?;
         let append_pool = open_pool(options, options.append_connections.max(1) + 1, &lease_slot).await?;
         let identity = Arc::new(ServerIdentity { server: ids::new_id("srv"), epoch: 1 });
-        let server_lease = ServerLease::acquire(&pool, identity.server.clone(), options.lease).await?;
-        let server_lease = lease_slot.get_or_init(|| Arc::new(server_lease)).clone();
+        let statements = Arc::new(StatementState {
+            pool: pool.clone(),
+            lease_slot: lease_slot.clone(),
+            statement_timeout: options.statement_timeout,
+        });
+        let database =
+            Arc::new(PostgresRuns { statements: statements.clone(), append_pool: append_pool.clone() });
+        let collectors = options.append_connections.max(1);
+        let task_spawner: TaskSpawner = Arc::new(|task| drop(tokio::spawn(task)));
+        let runs =
+            ServerRuns::start(database, identity.server.clone(), options.lease, collectors, task_spawner)
+                .await?;
+        lease_slot.get_or_init(|| runs.server_lease.clone());
         let shared = Arc::new(StoreState {
             pool,
             append_pool,
-            local_runs: LocalRuns::default(),
-            append_queue: AppendQueue::default(),
-            server_lease,
-            statement_timeout: options.statement_timeout,
-            fenced_runs: AtomicU64::new(0),
-            peer_reader: OnceLock::new(),
+            statements,
+            runs,
             request_holders: Mutex::default(),
             released_holders: Mutex::default(),
-            closed: CancellationToken::new(),
-            abort_waits: CancellationToken::new(),
         });
-        tokio::spawn(server_lease::keep_lease(shared.clone()));
-        for _ in 0..options.append_connections.max(1) {
-            tokio::spawn(collector::collect_appends(shared.clone()));
-        }
         Ok(PostgresStore { shared, identity })
     }
 
@@ -170,7 +162,11 @@ impl PostgresStore {
     }
 
     fn pool(&self) -> StatementPool<'_> {
-        StatementPool(&self.shared)
+        StatementPool(&self.shared.statements)
+    }
+
+    fn runs(&self) -> &Arc<ServerRuns> {
+        &self.shared.runs
     }
 
     /// Begins a transaction that changes a conversation or dialogue to which this server has exclusive access,
@@ -205,10 +201,7 @@ impl PostgresStore {
     /// The database failed.
     #[doc(hidden)]
     pub async fn crash(&self) -> Result<(), StoreError> {
-        self.shared.closed.cancel();
-        self.shared.abort_waits.cancel();
-        self.shared.local_runs.fence_all();
-        self.shared.server_lease.end(&self.shared.pool).await
+        self.runs().crash().await
     }
 }
 
@@ -219,10 +212,7 @@ impl Store for PostgresStore {
     }
 
     fn check_available(&self) -> Result<(), StoreError> {
-        if self.shared.closed.is_cancelled() || self.shared.abort_waits.is_cancelled() {
-            return Err(StoreError::Closed);
-        }
-        if self.shared.server_lease.is_valid() { Ok(()) } else { Err(StoreError::LeaseLost) }
+        self.runs().check_available()
     }
 
     async fn check_ready(&self) -> Result<(), StoreError> {
@@ -240,16 +230,11 @@ impl Store for PostgresStore {
     }
 
     fn release_waiters(&self) {
-        self.shared.abort_waits.cancel();
+        self.runs().abort_waits.cancel();
     }
 
     async fn close(&self) {
-        let settled = self.shared.local_runs.wait_idle();
-        if tokio::time::timeout(DEADLINE, settled).await.is_err() {
-            self.release_waiters();
-        }
-        self.shared.closed.cancel();
-        let _ = tokio::time::timeout(DEADLINE, self.shared.server_lease.end(&self.shared.pool)).await;
+        self.runs().close(DEADLINE).await;
         let closing = async { tokio::join!(self.shared.pool.close(), self.shared.append_pool.close()) };
         let _ = tokio::time::timeout(DEADLINE, closing).await;
     }

@@ -31,6 +31,16 @@ impl ClaimGuard {
     fn keep(mut self) -> Option<String> {
         self.claim.take().map(|(_, holder)| holder)
     }
+
+    /// Releases the claim once the database can no longer store what was sent for its request.
+    pub(super) fn release_later(self) {
+        // The database ends a transaction that stands still for as long as a lease.
+        let pause = self.store.runs().server_lease.valid_time() * 2;
+        tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
+            drop(self);
+        });
+    }
 }
 
 impl Drop for ClaimGuard {
@@ -72,16 +82,6 @@ impl PostgresStore {
         Ok(None)
     }
 
-    /// Releases a claim once the database can no longer store what was sent for its request.
-    pub(super) fn release_later(&self, claim: ClaimGuard) {
-        // The database ends a transaction that stands still for as long as a lease.
-        let pause = self.shared.server_lease.valid_time() * 2;
-        tokio::spawn(async move {
-            tokio::time::sleep(pause).await;
-            drop(claim);
-        });
-    }
-
     /// Releases a claim in the background.
     /// `is_doubtful`: the database may not have got the claim yet.
     fn spawn_release(&self, request_key: RequestKey, holder: String, is_doubtful: bool) {
@@ -107,7 +107,7 @@ impl PostgresStore {
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
                     // It ends with the lease of this server.
-                    () = store.shared.closed.cancelled() => break,
+                    () = store.runs().closed.cancelled() => break,
                 }
                 pause = (pause * 2).min(MAX_PAUSE);
             }

@@ -2,13 +2,13 @@
 //! runs over.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use jiff::Timestamp;
-use sqlx::PgPool;
+use tokio::time::Instant;
 
-use super::StoreState;
-use crate::{StoreError, clock, ids};
+use super::database::{RunDatabase, ServerRow};
+use super::server_runs::ServerRuns;
+use crate::StoreError;
 
 /// Lease of this server.
 pub(super) struct ServerLease {
@@ -26,7 +26,7 @@ pub(super) struct ServerLease {
 impl ServerLease {
     /// Registers the server.
     pub(super) async fn acquire(
-        pool: &PgPool,
+        database: &dyn RunDatabase,
         server: String,
         duration: Duration,
     ) -> Result<ServerLease, StoreError> {
@@ -37,7 +37,7 @@ impl ServerLease {
             renewed_at: Mutex::new(Instant::now()),
             regained_at: Mutex::default(),
         };
-        lease.renew(pool).await?;
+        lease.renew(database).await?;
         Ok(lease)
     }
 
@@ -70,38 +70,23 @@ impl ServerLease {
     }
 
     /// Tells the other servers the base URL of this one.
-    pub(super) async fn publish_address(&self, pool: &PgPool, address: String) -> Result<(), StoreError> {
+    pub(super) async fn publish_address(
+        &self,
+        database: &dyn RunDatabase,
+        address: String,
+    ) -> Result<(), StoreError> {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
-        self.renew(pool).await
+        self.renew(database).await
     }
 
     /// Renews the lease; registers the server again if its row has been removed.
-    async fn renew(&self, pool: &PgPool) -> Result<(), StoreError> {
+    async fn renew(&self, database: &dyn RunDatabase) -> Result<(), StoreError> {
         let sent_at = Instant::now();
-        let query = sqlx::query_scalar::<_, i64>(
-            "insert into servers (id, address, started, lease_until) \
-             values ($1, $2, $3, now() + $4 * interval '1 second') \
-             on conflict (id) do update set lease_until = excluded.lease_until, address = excluded.address \
-             returning cast(extract(epoch from clock_timestamp()) * 1000000 as bigint)",
-        );
         let address = self.address.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let query = query.bind(&self.server).bind(address).bind(ids::now());
-        let query = query.bind(self.duration.as_secs_f64());
-        let limit = self.valid_time() / 2;
-        let acquired = tokio::time::timeout(limit, pool.acquire()).await;
-        let mut connection = acquired.map_err(|_| StoreError::Timeout)??;
-        match tokio::time::timeout(limit, query.fetch_one(&mut *connection)).await {
-            Ok(result) => {
-                if let Ok(time) = Timestamp::from_microsecond(result?) {
-                    clock::set(sent_at, time);
-                }
-            }
-            Err(_) => {
-                // The database may be silent: the connection is given up.
-                drop(connection.detach());
-                return Err(StoreError::Timeout);
-            }
-        }
+        let row = ServerRow { id: &self.server, address: address.as_deref(), lease: self.duration };
+        let renewal = tokio::time::timeout(self.valid_time() / 2, database.renew_server(row));
+        // The database may be silent.
+        renewal.await.map_err(|_| StoreError::Timeout)??;
         if !self.is_valid() {
             *self.regained_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
@@ -110,30 +95,31 @@ impl ServerLease {
     }
 
     /// Ends the lease: other servers may claim at once the runs that this one has left.
-    pub(super) async fn end(&self, pool: &PgPool) -> Result<(), StoreError> {
-        sqlx::query("delete from servers where id = $1").bind(&self.server).execute(pool).await?;
-        Ok(())
+    pub(super) async fn end(&self, database: &dyn RunDatabase) -> Result<(), StoreError> {
+        Ok(database.delete_server(&self.server).await?)
     }
 }
 
 /// Renews the lease until the store is closed. Once it may be lost, fences all runs of this server.
-pub(super) async fn keep_lease(shared: Arc<StoreState>) {
-    let lease = &shared.server_lease;
+pub(super) async fn keep_lease(runs: Arc<ServerRuns>) {
+    let lease = &runs.server_lease;
     let mut interval = tokio::time::interval(lease.renew_interval());
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut was_valid = true;
     loop {
         tokio::select! {
+            biased;
+            () = runs.closed.cancelled() => return,
             _ = interval.tick() => {}
-            () = shared.closed.cancelled() => return,
         }
         // The process may have been suspended, and other servers may have claimed its runs.
         if !lease.is_valid() {
-            shared.local_runs.fence_all();
+            runs.local_runs.fence_all();
         }
         let result = tokio::select! {
-            result = lease.renew(&shared.append_pool) => result,
-            () = shared.closed.cancelled() => return,
+            biased;
+            () = runs.closed.cancelled() => return,
+            result = lease.renew(&*runs.database) => result,
         };
         match result {
             Ok(()) if !was_valid => tracing::info!("the database answers again"),
@@ -143,7 +129,7 @@ pub(super) async fn keep_lease(shared: Arc<StoreState>) {
         }
         was_valid = lease.is_valid();
         if !was_valid {
-            shared.local_runs.fence_all();
+            runs.local_runs.fence_all();
         }
     }
 }

@@ -12,14 +12,24 @@ use sqlx::{Either, Execute, Executor, Postgres, SqlStr, Transaction};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::StoreState;
+use sqlx::PgPool;
+
+use super::LeaseSlot;
 
 /// Time after the one at which the database cancels a statement.
 const MARGIN: Duration = Duration::from_secs(5);
 
+/// Connections of statements, and the limits of their time.
+pub(super) struct StatementState {
+    pub(super) pool: PgPool,
+    pub(super) lease_slot: LeaseSlot,
+    /// Time after which the database cancels a statement.
+    pub(super) statement_timeout: Duration,
+}
+
 /// Connection pool for single statements.
 #[derive(Clone, Copy)]
-pub(super) struct StatementPool<'c>(pub(super) &'c StoreState);
+pub(super) struct StatementPool<'c>(pub(super) &'c StatementState);
 
 impl fmt::Debug for StatementPool<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,8 +62,8 @@ impl StatementPool<'_> {
 
     /// Resolves when work that begins now is to be given up.
     async fn wait_silence(&self) {
-        let lease = &self.0.server_lease;
         let deadline = Instant::now() + self.0.statement_timeout + MARGIN;
+        let Some(lease) = self.0.lease_slot.get() else { return tokio::time::sleep_until(deadline).await };
         loop {
             tokio::time::sleep_until(deadline.min(Instant::now() + lease.valid_time())).await;
             if Instant::now() >= deadline || !lease.is_valid() {
