@@ -80,8 +80,14 @@ pub(super) trait RunDatabase: Send + Sync {
     /// Returns the number of a message.
     async fn message_number(&self, message: &str) -> sqlx::Result<Option<i64>>;
 
-    /// Deletes a run and its message, and the conversation that it has opened if that has no other.
-    async fn delete_run(&self, message: &str, opened_conversation: Option<&str>) -> sqlx::Result<()>;
+    /// Deletes a run that has this epoch and its message, and the conversation that it has opened if that has no
+    /// other.
+    async fn delete_run(
+        &self,
+        message: &str,
+        epoch: i64,
+        opened_conversation: Option<&str>,
+    ) -> sqlx::Result<()>;
 
     /// Gives the lease of a run to a server and raises its epoch, if it has no holder, or the holder is this
     /// server or gone. Returns the epoch and the number of the next entry; `None` if the run has ended or

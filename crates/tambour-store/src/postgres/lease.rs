@@ -203,7 +203,7 @@ impl Drop for PostgresLease {
             run.wait_idle().await;
             let (result, claim) = match undelivered {
                 Some(UndeliveredRun { opened_conversation, claim }) => (
-                    runs.database.delete_run(&row.id, opened_conversation.as_deref()).await,
+                    runs.database.delete_run(&row.id, run.epoch, opened_conversation.as_deref()).await,
                     claim,
                 ),
                 None => (runs.database.release_run(&row.id, run.epoch).await, None),

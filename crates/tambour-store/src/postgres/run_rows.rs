@@ -108,11 +108,19 @@ impl RunDatabase for PostgresRuns {
         query.fetch_optional(self.pool()).await
     }
 
-    async fn delete_run(&self, message: &str, opened_conversation: Option<&str>) -> sqlx::Result<()> {
+    async fn delete_run(
+        &self,
+        message: &str,
+        epoch: i64,
+        opened_conversation: Option<&str>,
+    ) -> sqlx::Result<()> {
         let mut transaction = self.pool().begin().await?;
-        for statement in ["delete from runs where id = $1", "delete from messages where id = $1"] {
-            sqlx::query(statement).bind(message).execute(&mut *transaction).await?;
+        let query = sqlx::query("delete from runs where id = $1 and epoch = $2").bind(message).bind(epoch);
+        if query.execute(&mut *transaction).await?.rows_affected() == 0 {
+            return Ok(());
         }
+        let query = sqlx::query("delete from messages where id = $1").bind(message);
+        query.execute(&mut *transaction).await?;
         if let Some(conversation) = opened_conversation {
             let query = sqlx::query(
                 "delete from conversations where id = $1 \
