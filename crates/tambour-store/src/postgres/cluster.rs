@@ -16,7 +16,7 @@ const BURST: Duration = Duration::from_secs(60);
 impl Cluster for PostgresStore {
     async fn publish_address(&self, address: &str) -> Result<(), StoreError> {
         let runs = self.runs();
-        runs.server_lease.publish_address(&*runs.database, address.to_owned()).await
+        runs.server_lease.publish_address(&*runs.database, &runs.local_runs, address.to_owned()).await
     }
 
     fn status(&self) -> ClusterStatus {

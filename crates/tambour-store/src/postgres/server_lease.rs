@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::database::{RunDatabase, ServerRow};
+use super::local_runs::LocalRuns;
 use super::server_runs::ServerRuns;
 use crate::StoreError;
 
@@ -37,7 +38,7 @@ impl ServerLease {
             renewed_at: Mutex::new(Instant::now()),
             regained_at: Mutex::default(),
         };
-        lease.renew(database).await?;
+        lease.renew(database, &LocalRuns::default()).await?;
         Ok(lease)
     }
 
@@ -73,14 +74,17 @@ impl ServerLease {
     pub(super) async fn publish_address(
         &self,
         database: &dyn RunDatabase,
+        local_runs: &LocalRuns,
         address: String,
     ) -> Result<(), StoreError> {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
-        self.renew(database).await
+        self.renew(database, local_runs).await
     }
 
-    /// Renews the lease; registers the server again if its row has been removed.
-    async fn renew(&self, database: &dyn RunDatabase) -> Result<(), StoreError> {
+    /// Renews the lease; registers the server again if its row has been removed. If the lease was not valid for a
+    /// moment, fences all runs before it is valid again: others may have claimed them, and what was stored in that
+    /// moment was not shown.
+    async fn renew(&self, database: &dyn RunDatabase, local_runs: &LocalRuns) -> Result<(), StoreError> {
         let sent_at = Instant::now();
         let address = self.address.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let row = ServerRow { id: &self.server, address: address.as_deref(), lease: self.duration };
@@ -88,6 +92,7 @@ impl ServerLease {
         // The database may be silent.
         renewal.await.map_err(|_| StoreError::Timeout)??;
         if !self.is_valid() {
+            local_runs.fence_all();
             *self.regained_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
         *self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner) = sent_at;
@@ -119,7 +124,7 @@ pub(super) async fn keep_lease(runs: Arc<ServerRuns>) {
         let result = tokio::select! {
             biased;
             () = runs.closed.cancelled() => return,
-            result = lease.renew(&*runs.database) => result,
+            result = lease.renew(&*runs.database, &runs.local_runs) => result,
         };
         match result {
             Ok(()) if !was_valid => tracing::info!("the database answers again"),
