@@ -84,7 +84,9 @@ impl AppendQueue {
                     bytes += body.len();
                     taken.push(TakenAppend { run, first, last, body, drained });
                 }
-                _ => drop(run.mark_written()),
+                // An earlier group took all of its entries; another may have been appended since.
+                _ if run.mark_written() => runs.push_back(run),
+                _ => {}
             }
         }
         if !runs.is_empty() {
@@ -177,7 +179,8 @@ fn settle(runs: &ServerRuns, append: &TakenAppend, is_stored: bool) {
     let tail = &append.run.tail;
     if is_stored {
         tail.mark_stored(&append.drained);
-        // A server that may have lost its lease shows no entries, not even stored ones.
+        // A server that may have lost its lease shows no entries, not even stored ones. It fences all its runs
+        // before the lease is valid again.
         if runs.server_lease.is_valid() {
             tail.publish(append.drained.end());
         }
