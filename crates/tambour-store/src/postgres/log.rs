@@ -201,13 +201,12 @@ impl ServerRuns {
         lease_tail: Option<&Arc<LogTail>>,
     ) -> Result<Vec<Batch>, StoreError> {
         let batches = self.read_stored(message, after, bytes).await?;
-        if batches.is_empty()
-            && let Some(tail) = lease_tail
-            && let Some(recent_batch) = tail.recent_batch(after, bytes, true)
-        {
-            return Ok(recent_batch.into_iter().collect());
+        let Some(tail) = lease_tail.filter(|_| batches.is_empty()) else { return Ok(batches) };
+        match tail.recent_batch(after, bytes, true) {
+            Some(recent_batch) => Ok(recent_batch.into_iter().collect()),
+            // Entries may have been stored since the look at the database, and have left memory.
+            None => self.read_stored(message, after, bytes).await,
         }
-        Ok(batches)
     }
 
     /// Reads batches from the database.
