@@ -32,6 +32,8 @@ mod run_rows;
 mod runs;
 mod server_lease;
 mod server_runs;
+#[cfg(test)]
+mod simulation;
 mod statement_pool;
 mod states;
 mod tools;
