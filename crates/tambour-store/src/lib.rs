@@ -6,8 +6,8 @@
 //! traits too, each in a file with its row types: `messages`, `conversations`, `tools`, `documents`,
 //! `dialogues`, `imports`, `responses`, `input_responses`, `states`, `figures`, `admin`, and `deletion`,
 //! which removes them. None of these depends on a database; `sqlite` and `postgres` implement them all.
-//! `tail` keeps the end of a log in memory. `server_identity`
-//! tells the runs of this server from those of others, and `ids` makes ids and timestamps. `fail` has the
+//! `tail` keeps the end of a log in memory. `server_identity` tells
+//! the runs of this server from those of others, `ids` makes ids and timestamps by the `clock`. `fail` has the
 //! points at which a test can make a write fail, and `data_folder` restricts files to the server's user.
 
 mod admin;

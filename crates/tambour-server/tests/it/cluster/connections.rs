@@ -86,7 +86,10 @@ fn start_load(address: SocketAddr, message: &str, stop: &watch::Receiver<bool>) 
 
 /// One of three servers is cut off from the database for longer than its lease.
 async fn cut_off_one_server(fault: Fault) {
-    let mock = MockServer::start(vec![long_reply(60, 60)]).await;
+    let gate = Gate::new();
+    let mut script = vec![delta_step("begin "), Step::Wait(gate.clone())];
+    script.extend(long_reply(30, 60));
+    let mock = MockServer::start(vec![script]).await;
     let database = postgres().await.new_database().await;
     let (mut proxies, mut members) = (Vec::new(), Vec::new());
     for _ in 0..3 {
@@ -112,6 +115,8 @@ async fn cut_off_one_server(fault: Fault) {
     let load = start_load(members[0].server.address, &other, &stopped);
     tokio::time::sleep(Duration::from_millis(300)).await;
     fault.begin(&proxies[0]);
+    // The model goes on.
+    gate.open();
     let cut = Instant::now();
     for at in (0..3 * STREAMS).step_by(3) {
         let record = members[1].server.wait_ended(&readers[at].0).await;
@@ -205,13 +210,14 @@ async fn start_behind_proxies(mock: &MockServer) -> Vec<(Proxy, Member)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_are_cut_from_each_other_follow_by_the_database_and_refuse_commands() {
-    let gate = Gate::new();
-    let mut script = vec![delta_step("one "), Step::Wait(gate.clone()), delta_step("two ")];
-    script.push(Step::WaitDisconnect);
-    let mock = MockServer::start(vec![script]).await;
+    let gates = [Gate::new(), Gate::new()];
+    let scripts = gates.iter().map(|gate| {
+        vec![delta_step("one "), Step::Wait(gate.clone()), delta_step("two "), Step::WaitDisconnect]
+    });
+    let mock = MockServer::start(scripts.collect()).await;
     let members = start_behind_proxies(&mock).await;
     let ((proxy, owner), (_, other)) = (&members[0], &members[1]);
-    for fault in [Fault::Cut, Fault::Silence] {
+    for (fault, gate) in [Fault::Cut, Fault::Silence].into_iter().zip(gates) {
         let mut own = owner.server.open_stream(&plain_request()).await;
         let mut seen = own.read_until("final_delta").await;
         let id = stream_message_id(&seen);

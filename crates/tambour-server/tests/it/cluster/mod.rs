@@ -52,6 +52,8 @@ struct Setup {
     public_port: Option<u16>,
     /// Time for running messages when the server stops.
     drain_ms: u64,
+    /// Time after which a message without readers ends.
+    grace_ms: u64,
     /// Days after which messages are deleted.
     retention_days: Option<u32>,
     /// Further variables of the process.
@@ -65,6 +67,7 @@ impl Setup {
             upstream: mock.url(),
             public_port: None,
             drain_ms: 10_000,
+            grace_ms: 10_000,
             retention_days: None,
             variables: Vec::new(),
         }
@@ -82,7 +85,7 @@ impl Member {
         let folder = Folder::new();
         let log = std::fs::File::create(folder.0.join("log")).unwrap();
         let arguments = json!({"database": setup.database, "upstream": setup.upstream, "folder": folder.0,
-            "public_port": setup.public_port, "drain_ms": setup.drain_ms,
+            "public_port": setup.public_port, "drain_ms": setup.drain_ms, "grace_ms": setup.grace_ms,
             "retention_days": setup.retention_days});
         let mut child = child_command("cluster::child", &arguments)
             .envs(setup.variables.iter().map(|(name, value)| (name, value)))
@@ -139,7 +142,8 @@ fn long_reply(words: usize, pause: u64) -> Vec<Step> {
 /// Starts so many servers on a new database.
 async fn start_members(count: usize, mock: &MockServer) -> (String, Vec<Member>) {
     let database = postgres().await.new_database().await;
-    let members = (0..count).map(|_| Member::start(&database, mock)).collect();
+    let setup = Setup { grace_ms: 1500, ..Setup::new(&database, mock) };
+    let members = (0..count).map(|_| Member::start_with(&setup)).collect();
     (database, members)
 }
 
@@ -154,7 +158,7 @@ fn child() {
     config.database = arguments["database"].as_str().map(str::to_owned);
     config.api_key = Some(KEY.to_owned());
     config.cluster.lease_seconds = LEASE_SECONDS;
-    config.grace_ms = 1500;
+    config.grace_ms = arguments["grace_ms"].as_u64().unwrap();
     config.drain_ms = arguments["drain_ms"].as_u64().unwrap();
     config.retention.days = arguments["retention_days"].as_u64().map(|days| days.try_into().unwrap());
     config.cluster.address = arguments["public_port"].as_u64().map(|port| format!("http://127.0.0.1:{port}"));

@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::readers::{History, Readers, plain_request};
 use super::{KEY, Member, long_reply};
-use crate::mock::MockServer;
+use crate::mock::{Gate, MockServer, Step, delta_step};
 use crate::postgres::cluster as postgres;
 use crate::server::with_timeout;
 
@@ -43,12 +45,24 @@ async fn post_always(addresses: Arc<Mutex<Vec<SocketAddr>>>, stop: watch::Receiv
     ids
 }
 
-/// Stops a server as a service manager does, and waits for its end.
-async fn drain(member: &mut Member) {
+/// Stops a server as a service manager does, lets its messages go on once it has said so, and waits for its end.
+async fn drain(member: &mut Member, gate: &Gate) {
     // A connection from before: the server takes no new ones.
-    assert_eq!(member.server.get("/readyz").await.status, 200);
-    member.signal("TERM");
-    with_timeout(async { while member.server.get("/readyz").await.status != 503 {} }).await;
+    let mut socket = TcpStream::connect(member.server.address).await.unwrap();
+    let mut answers = Vec::new();
+    for status in ["HTTP/1.1 200", "HTTP/1.1 503"] {
+        with_timeout(async {
+            while !String::from_utf8_lossy(&answers).contains(status) {
+                socket.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+                assert!(socket.read_buf(&mut answers).await.unwrap() > 0, "it answers");
+            }
+        })
+        .await;
+        if status == "HTTP/1.1 200" {
+            member.signal("TERM");
+        }
+    }
+    gate.open();
     with_timeout(async {
         while member.child.try_wait().unwrap().is_none() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -59,7 +73,15 @@ async fn drain(member: &mut Member) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_message_is_lost_when_servers_are_replaced_one_after_the_other() {
-    let mock = MockServer::start(vec![long_reply(40, 30)]).await;
+    let gate = Arc::new(Mutex::new(Gate::new()));
+    let reply_gate = gate.clone();
+    // Messages are running when their server stops.
+    let mock = MockServer::start_with(move |_| {
+        let mut script = vec![delta_step("begin "), Step::Wait(reply_gate.lock().unwrap().clone())];
+        script.extend(long_reply(20, 30));
+        script
+    });
+    let mock = mock.await;
     let database = postgres().await.new_database().await;
     let migrations =
         "select array_agg(version || ' ' || encode(checksum, 'hex') order by version) from _sqlx_migrations";
@@ -70,11 +92,13 @@ async fn no_message_is_lost_when_servers_are_replaced_one_after_the_other() {
     let (stop, stopped) = watch::channel(false);
     let posting = tokio::spawn(post_always(readers.addresses.clone(), stopped));
     for (at, member) in members.iter_mut().enumerate() {
+        let round_gate = Gate::new();
+        *gate.lock().unwrap() = round_gate.clone();
         for number in 0..STREAMS {
             readers.start(format!("before stop {at}, message {number}"), plain_request());
         }
         readers.wait_for(|progress| progress.begun == (at + 1) * STREAMS).await;
-        drain(member).await;
+        drain(member, &round_gate).await;
         *member = Member::start(&database, &mock);
         readers.replace(at, member.server.address);
     }
