@@ -74,8 +74,14 @@ pub(super) trait RunDatabase: Send + Sync {
     /// Deletes the row of a server: others may claim its runs at once.
     async fn delete_server(&self, server: &str) -> sqlx::Result<()>;
 
-    /// Inserts a message and its run, whose lease `server` holds.
-    async fn insert_run(&self, new: &NewRun, server: &str) -> sqlx::Result<InsertOutcome>;
+    /// Inserts a message and its run, whose lease `server` holds, if `claim_holder` still has the claim of its
+    /// idempotency key; refuses it as [`BeginOutcome::InProgress`] otherwise. `None` means that it has no key.
+    async fn insert_run(
+        &self,
+        new: &NewRun,
+        server: &str,
+        claim_holder: Option<&str>,
+    ) -> sqlx::Result<InsertOutcome>;
 
     /// Returns the number of a message.
     async fn message_number(&self, message: &str) -> sqlx::Result<Option<i64>>;

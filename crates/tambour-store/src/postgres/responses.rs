@@ -27,6 +27,11 @@ pub(super) struct ClaimGuard {
 }
 
 impl ClaimGuard {
+    /// Returns the id of the holder; `None` once the claim is kept.
+    pub(super) fn holder(&self) -> Option<&str> {
+        self.claim.as_ref().map(|(_, holder)| holder.as_str())
+    }
+
     /// Keeps the claim beyond this guard. Returns the id of its holder.
     fn keep(mut self) -> Option<String> {
         self.claim.take().map(|(_, holder)| holder)

@@ -61,6 +61,20 @@ pub(super) async fn insert_message(
     Ok(InsertOutcome::Inserted(number))
 }
 
+/// Returns `true` if a holder has the claim of a message's idempotency key, and keeps it to the end of the
+/// transaction: another server takes the claim of one that stood still for longer than its lease.
+pub(super) async fn holds_claim(
+    connection: &mut PgConnection,
+    row: &MessageRow,
+    holder: &str,
+) -> sqlx::Result<bool> {
+    let query = sqlx::query(
+        "select 1 from request_claims where owner = $1 and route = '' and word = $2 and holder = $3 for share",
+    );
+    let query = query.bind(&row.owner).bind(&row.repeat).bind(holder);
+    Ok(query.fetch_optional(connection).await?.is_some())
+}
+
 /// Returns `true` if no run may begin in the conversation or dialogue.
 async fn is_closed(connection: &mut PgConnection, conversation: &str) -> sqlx::Result<bool> {
     let query = sqlx::query_scalar(

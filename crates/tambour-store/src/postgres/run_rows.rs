@@ -13,11 +13,11 @@ use super::admin::add_usage;
 use super::database::{EndRow, EntryRow, InsertOutcome, RunDatabase, RunHolder, ServerRow};
 use super::dialogues::store_progress;
 use super::figures::add_figures;
-use super::run_insert::insert_message;
+use super::run_insert::{holds_claim, insert_message};
 use super::statement_pool::{StatementPool, StatementState};
 use super::states::insert_updates;
 use crate::rows::read_entries;
-use crate::{Batch, MessageOutcome, MessageRow, NewRun, clock, fail, ids};
+use crate::{Batch, BeginOutcome, MessageOutcome, MessageRow, NewRun, clock, fail, ids};
 
 /// Version of the JSON in the rows of `records`.
 const RECORD_VERSION: i64 = 1;
@@ -89,9 +89,19 @@ impl RunDatabase for PostgresRuns {
         query.execute(self.pool()).await.map(|_| ())
     }
 
-    async fn insert_run(&self, new: &NewRun, server: &str) -> sqlx::Result<InsertOutcome> {
+    async fn insert_run(
+        &self,
+        new: &NewRun,
+        server: &str,
+        claim_holder: Option<&str>,
+    ) -> sqlx::Result<InsertOutcome> {
         let work = async {
             let mut transaction = self.pool().begin().await?;
+            if let Some(holder) = claim_holder
+                && !holds_claim(&mut transaction, &new.row, holder).await?
+            {
+                return Ok(InsertOutcome::Refused(BeginOutcome::InProgress));
+            }
             let outcome = insert_message(&mut transaction, new, server).await?;
             if matches!(outcome, InsertOutcome::Inserted(_))
                 && let Err(error) = transaction.commit().await

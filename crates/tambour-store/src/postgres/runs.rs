@@ -84,7 +84,7 @@ impl ServerRuns {
         // counts as abandoned.
         let run = LocalRun::new(&row.id, FIRST_EPOCH);
         self.local_runs.insert(&run);
-        let insertion = self.insert_run(new).await;
+        let insertion = self.insert_run(new, claim.as_ref().and_then(ClaimGuard::holder)).await;
         let number = match insertion {
             Ok(InsertOutcome::Inserted(number)) => number,
             Ok(InsertOutcome::Refused(refusal)) => {
@@ -116,11 +116,11 @@ impl ServerRuns {
     }
 
     /// Inserts a message and its run. After a commit that failed, looks if they are there nevertheless.
-    async fn insert_run(&self, new: &NewRun) -> sqlx::Result<InsertOutcome> {
+    async fn insert_run(&self, new: &NewRun, claim_holder: Option<&str>) -> sqlx::Result<InsertOutcome> {
         if new.is_exclusive || new.replaces.is_some() {
             self.local_runs.wait_given_up().await;
         }
-        match self.database.insert_run(new, &self.server).await? {
+        match self.database.insert_run(new, &self.server, claim_holder).await? {
             InsertOutcome::Unknown(error) => {
                 let number = self.database.message_number(&new.row.id).await?;
                 Ok(number.map_or(InsertOutcome::Unknown(error), InsertOutcome::Inserted))

@@ -426,7 +426,12 @@ impl RunDatabase for DatabaseClient {
         self.call("end of the server", move |rows| drop(rows.servers.remove(&server))).await
     }
 
-    async fn insert_run(&self, new: &NewRun, server: &str) -> sqlx::Result<InsertOutcome> {
+    async fn insert_run(
+        &self,
+        new: &NewRun,
+        server: &str,
+        _claim_holder: Option<&str>,
+    ) -> sqlx::Result<InsertOutcome> {
         let (new, server) = (new.clone(), server.to_owned());
         let insertion = self.call("begin", move |rows| rows.insert_run(&new, &server));
         Ok(insertion.await.map_or_else(InsertOutcome::Unknown, InsertOutcome::Inserted))
