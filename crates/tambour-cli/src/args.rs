@@ -139,9 +139,12 @@ pub(crate) fn dialect_values() -> impl Iterator<Item = PossibleValue> {
     DIALECTS.iter().map(dialect_value)
 }
 
-/// Names of the dialects that have format instructions or a schema.
+/// Names of the dialects that have format instructions, a schema or a grammar.
 pub(crate) fn instructable_dialects() -> impl Iterator<Item = PossibleValue> {
-    DIALECTS.iter().filter(|entry| entry.prompt.is_some() || entry.schema.is_some()).map(dialect_value)
+    DIALECTS
+        .iter()
+        .filter(|entry| entry.prompt.is_some() || entry.schema.is_some() || entry.grammar.is_some())
+        .map(dialect_value)
 }
 
 fn dialect_value(entry: &DialectEntry) -> PossibleValue {

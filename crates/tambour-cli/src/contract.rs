@@ -1,4 +1,4 @@
-//! `tambour contract`: format instructions and schemas of dialects.
+//! `tambour contract`: format instructions, schemas and grammars of dialects.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,8 @@ use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
 use tambour::dialect::{self, DIALECTS, DialectEntry};
-use tambour::{Options, Profile};
+use tambour::grammar::GrammarFormat;
+use tambour::{Options, Profile, policy};
 
 use crate::CommandOutcome;
 use crate::args::{self, OptionArgs, StructureArgs};
@@ -18,10 +19,11 @@ pub(crate) enum ContractCommand {
     Show(ShowCommand),
 }
 
-/// Print format instructions for a system prompt, or a JSON Schema
+/// Print format instructions for a system prompt, a JSON Schema, or a grammar for constrained decoding
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  tambour contract show thinkingml --lang en\n  \
-    tambour contract show ai_say --option ai_say.role=coach --format json-schema")]
+    tambour contract show ai_say --option ai_say.role=coach --format json-schema\n  \
+    tambour contract show aiplan --tools tools.json --format gbnf")]
 pub(crate) struct ShowCommand {
     /// Dialect
     #[arg(value_parser = PossibleValuesParser::new(args::instructable_dialects()))]
@@ -50,6 +52,12 @@ pub(crate) enum Format {
     Prompt,
     /// JSON Schema (draft 2020-12) of what a model writes
     JsonSchema,
+    /// Grammar in Lark, in the dialect of llguidance
+    Lark,
+    /// Grammar in GBNF, for llama.cpp
+    Gbnf,
+    /// Structural tag of xgrammar
+    StructuralTag,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -92,7 +100,7 @@ pub(crate) fn run(command: &ContractCommand) -> Result<CommandOutcome> {
     Ok(CommandOutcome::Success)
 }
 
-/// Format instructions of a dialect, or its JSON Schema.
+/// Format instructions of a dialect, its JSON Schema, or its grammar.
 pub(crate) fn contract_text(entry: &DialectEntry, options: &Options, format: Format) -> Result<String> {
     match format {
         Format::Prompt => match entry.prompt {
@@ -106,6 +114,17 @@ pub(crate) fn contract_text(entry: &DialectEntry, options: &Options, format: For
             Some(schema) => Ok(serde_json::to_string_pretty(&schema(options))? + "\n"),
             None => bail!("{}", missing_part_message(entry, "JSON Schema", |entry| entry.schema.is_some())),
         },
+        Format::Lark => grammar_text(entry, options, GrammarFormat::Lark),
+        Format::Gbnf => grammar_text(entry, options, GrammarFormat::Gbnf),
+        Format::StructuralTag => grammar_text(entry, options, GrammarFormat::StructuralTag),
+    }
+}
+
+/// Grammar of a dialect.
+fn grammar_text(entry: &DialectEntry, options: &Options, format: GrammarFormat) -> Result<String> {
+    match policy::grammar(entry, options) {
+        Some(grammar) => Ok(grammar?.write(format)),
+        None => bail!("{}", missing_part_message(entry, "grammar", |entry| entry.grammar.is_some())),
     }
 }
 

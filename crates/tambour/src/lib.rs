@@ -113,6 +113,7 @@ pub mod dialect;
 pub mod error;
 pub mod event;
 pub mod exit;
+pub mod grammar;
 pub mod limits;
 pub mod options;
 pub mod pipeline;

@@ -11,8 +11,10 @@ use crate::dialect::{self, DIALECTS, DialectEntry};
 use crate::error::{Error, Result};
 use crate::event::{Event, Sink};
 use crate::finding::{Finding, Severity};
+use crate::grammar::Grammar;
 use crate::options::Options;
 use crate::pipeline::{INPUT_TOO_LARGE, InputEnd, Pipeline};
+use crate::policy;
 
 /// Contract that a text is checked against.
 #[derive(Clone, Copy)]
@@ -63,6 +65,18 @@ impl Contract {
         match self {
             Contract::Dialect(entry) => entry.name,
             Contract::Events => EVENTS,
+        }
+    }
+
+    /// Builds the grammar of the replies under these options, for constrained decoding; `None` if the contract
+    /// has none.
+    ///
+    /// # Errors
+    /// A schema is one that a grammar cannot follow, or the grammar would be too large.
+    pub fn grammar(self, options: &Options) -> Result<Option<Grammar>> {
+        match self {
+            Contract::Dialect(entry) => policy::grammar(entry, options).transpose(),
+            Contract::Events => Ok(None),
         }
     }
 

@@ -209,7 +209,9 @@ fn dialect_names() -> Vec<&'static str> {
 }
 
 fn instructable_dialect_names() -> Vec<&'static str> {
-    let dialects = DIALECTS.iter().filter(|entry| entry.prompt.is_some() || entry.schema.is_some());
+    let dialects = DIALECTS
+        .iter()
+        .filter(|entry| entry.prompt.is_some() || entry.schema.is_some() || entry.grammar.is_some());
     dialects.map(|entry| entry.name).collect()
 }
 
@@ -325,6 +327,10 @@ fn show_contract(arguments: &ContractArgs) -> Result<ToolOutput> {
         Format::Prompt => json!({"dialect": entry.name, "prompt": text}),
         Format::JsonSchema => {
             json!({"dialect": entry.name, "schema": serde_json::from_str::<Value>(&text)?})
+        }
+        Format::Lark | Format::Gbnf => json!({"dialect": entry.name, "grammar": text}),
+        Format::StructuralTag => {
+            json!({"dialect": entry.name, "structural_tag": serde_json::from_str::<Value>(&text)?})
         }
     };
     Ok(ToolOutput { text, notes: None, structured_content })

@@ -28,6 +28,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: None,
     prompt: None,
     schema: None,
+    grammar: None,
     examples: ExampleStyle { languages: &[], includes_fence: false },
 };
 

@@ -35,6 +35,7 @@ use crate::error::{Error, Result};
 use crate::event::{AsideKind, Event, Extension};
 use crate::exit::RoundAnswer;
 use crate::finding::{FindingReport, Rule};
+use crate::grammar::{Grammar, GrammarLimits};
 use crate::options::{Options, Setting};
 use crate::span::Place;
 use crate::state::Operation;
@@ -237,6 +238,9 @@ pub struct DialectEntry {
     pub prompt: Option<fn(&Options) -> FormatInstructions>,
     /// Builds the JSON Schema of the model's output under these options, for dialects of JSON.
     pub schema: Option<fn(&Options) -> serde_json::Value>,
+    /// Builds the grammar of the model's output under these options, for constrained decoding. Fails for a
+    /// schema that a grammar cannot follow, or if the grammar would be too large.
+    pub grammar: Option<fn(&Options, &GrammarLimits) -> Result<Grammar>>,
     /// Style of examples in documents (P-037).
     #[doc(hidden)]
     pub examples: ExampleStyle,

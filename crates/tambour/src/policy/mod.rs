@@ -6,10 +6,12 @@ pub(crate) mod rules;
 
 use serde_json::Value;
 
-use crate::dialect::{CallIntent, PlanIntent, RawQueries, ReplyAction, UpdateIntent};
+use crate::dialect::{CallIntent, DialectEntry, PlanIntent, RawQueries, ReplyAction, UpdateIntent};
+use crate::error::Result;
 use crate::event::{Extension, Notice, PlanOutcome, ToolCall};
 use crate::exit::{ExitRound, decide};
 use crate::finding::FindingReport;
+use crate::grammar::{Grammar, GrammarLimits};
 use crate::limits::Limits;
 use crate::options::{Options, SensitivePolicy};
 use crate::privacy::DetectorSet;
@@ -241,4 +243,12 @@ fn loses_text(code: &str) -> bool {
         rules::WRAPPER,
     ];
     rules.iter().any(|rule| rule.code == code)
+}
+
+/// Builds the grammar of a dialect under these options; `None` if the dialect has none.
+#[must_use]
+pub fn grammar(entry: &DialectEntry, options: &Options) -> Option<Result<Grammar>> {
+    let bounded = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let limits = GrammarLimits::new(bounded(queries::MAX_QUERIES), bounded(queries::MAX_QUERY_CHARS));
+    entry.grammar.map(|build| build(options, &limits))
 }

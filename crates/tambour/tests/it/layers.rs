@@ -24,7 +24,7 @@ const INBOUND: &[&str] = &[
 
 /// Leaves: modules that use the vocabulary, `lex` and each other in this order; usable from `options` on.
 const LEAVES: &[&str] =
-    &["yaml", "privacy", "schema", "tool", "structure", "protocol", "exit", "state", "html"];
+    &["yaml", "privacy", "schema", "tool", "structure", "protocol", "exit", "state", "html", "grammar"];
 
 /// Checker of streams: independent of the stages after `policy`; only `verdict` and `catalogue` use it.
 const CHECKER: &str = "contract";

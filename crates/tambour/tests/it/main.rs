@@ -21,6 +21,7 @@ mod findings;
 mod fixtures;
 mod frames;
 mod fuzz;
+mod grammars;
 mod helpers;
 mod hostile;
 mod html;

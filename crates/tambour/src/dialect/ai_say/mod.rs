@@ -9,6 +9,7 @@
 mod examples;
 mod field_extents;
 mod fields;
+mod grammar;
 mod marks;
 mod message;
 mod names;
@@ -63,6 +64,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: Some(write::schema),
+    grammar: Some(grammar::grammar),
     examples: ExampleStyle { languages: &["json"], includes_fence: false },
 };
 

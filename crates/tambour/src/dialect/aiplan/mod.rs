@@ -9,6 +9,7 @@
 mod args;
 mod calls;
 mod check;
+mod grammar;
 mod judge;
 mod modes;
 mod object;
@@ -61,6 +62,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(|events| write::write(events, PlanVariant::V1)),
     prompt: Some(prompt::prompt),
     schema: Some(write::schema),
+    grammar: Some(grammar::grammar),
     examples: ExampleStyle { languages: &["json"], includes_fence: true },
 };
 

@@ -15,6 +15,7 @@ mod commands;
 mod content;
 mod elements;
 mod frame;
+mod grammar;
 mod operation_findings;
 mod options;
 mod prompt;
@@ -62,6 +63,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: None,
+    grammar: Some(grammar::grammar),
     examples: ExampleStyle { languages: &["filament"], includes_fence: false },
 };
 

@@ -14,12 +14,7 @@ use crate::structure::{ElementBody, ElementName, ExpectedElement, ExpectedStruct
 pub(super) fn prompt(options: &Options) -> FormatInstructions {
     let filament_options = options::filament_options(options);
     let mut prompt_options = filament_options.clone();
-    prompt_options.structure = Some(
-        filament_options
-            .structure
-            .clone()
-            .unwrap_or_else(|| default_structure(options, filament_options.views.is_some())),
-    );
+    prompt_options.structure = Some(prompt_structure(options));
     let tags = TagTable::new(&prompt_options);
     let expected = prompt_options.structure.unwrap_or_default();
     let texts = match options.texts.language {
@@ -93,6 +88,14 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
     FormatInstructions { opening: texts.opening.into(), example: example.into(), rules: rules.into() }
 }
 
+/// Returns the structure that the instructions describe: the configured one, else that of the built-in
+/// protocols.
+pub(super) fn prompt_structure(options: &Options) -> ExpectedStructure {
+    let filament_options = options::filament_options(options);
+    let has_views = filament_options.views.is_some();
+    filament_options.structure.unwrap_or_else(|| default_structure(options, has_views))
+}
+
 /// Returns the structure of all built-in protocols: without calls if there are no tools, and without
 /// components if no views are configured.
 fn default_structure(options: &Options, has_views: bool) -> ExpectedStructure {
@@ -107,7 +110,7 @@ fn default_structure(options: &Options, has_views: bool) -> ExpectedStructure {
 }
 
 /// Returns the indexes of the elements in an order in which each follows its predecessors.
-fn order_elements(expected: &ExpectedStructure) -> Vec<usize> {
+pub(super) fn order_elements(expected: &ExpectedStructure) -> Vec<usize> {
     let count = expected.elements.len();
     let mut order: Vec<usize> = Vec::with_capacity(count);
     while order.len() < count {

@@ -4,6 +4,7 @@
 //! `read` finds the value in a reply and checks it against the schema. Only leading reasoning is emitted as
 //! it arrives; at the end of the reply, either a valid value is emitted as text of the answer, or an error.
 
+mod grammar;
 mod read;
 mod rules;
 
@@ -43,6 +44,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: None,
     prompt: Some(prompt),
     schema: Some(schema),
+    grammar: Some(grammar::grammar),
     examples: ExampleStyle { languages: &["json"], includes_fence: false },
 };
 

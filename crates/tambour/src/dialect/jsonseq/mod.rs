@@ -6,6 +6,7 @@
 //! writes a reply in this dialect, `prompt` the instructions for it.
 
 mod event;
+mod grammar;
 mod line;
 mod order;
 mod parse;
@@ -53,6 +54,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: Some(write::schema),
+    grammar: Some(grammar::grammar),
     examples: ExampleStyle { languages: &["jsonl", "json", "jsonseq"], includes_fence: false },
 };
 

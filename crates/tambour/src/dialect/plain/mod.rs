@@ -43,6 +43,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     }),
     prompt: None,
     schema: None,
+    grammar: None,
     examples: ExampleStyle { languages: &[], includes_fence: false },
 };
 

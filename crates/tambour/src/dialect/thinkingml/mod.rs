@@ -12,6 +12,7 @@ mod context;
 mod draft;
 mod escape;
 mod frame;
+mod grammar;
 mod late_element;
 mod prompt;
 mod rules;
@@ -55,6 +56,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: None,
+    grammar: Some(grammar::grammar),
     examples: ExampleStyle { languages: &["xml", "html", "thinkingml"], includes_fence: false },
 };
 

@@ -9,6 +9,7 @@ mod arguments;
 mod bare_values;
 mod elements;
 mod formats;
+mod grammar;
 mod head;
 mod parse;
 mod python;
@@ -37,6 +38,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: None,
     prompt: None,
     schema: None,
+    grammar: Some(grammar::grammar),
     examples: ExampleStyle { languages: &[], includes_fence: false },
 };
 

@@ -1,0 +1,79 @@
+//! Grammar of replies, from the expected structure.
+
+use super::ThinkingMlOptions;
+use super::structure::ThinkingMlElement::{Final, Phase, Serp, Think, Thinking, Title};
+use crate::error::Result;
+use crate::grammar::{
+    CharClass, FreeText, Grammar, GrammarBuilder, GrammarLimits, Node, gap, leave_query_rules,
+    search_queries, sequence_of, tag_starts, text_element,
+};
+use crate::options::Options;
+
+/// Maximum number of phases that the grammar unrolls, so that their ids are 1, 2, 3 and so on.
+const MAX_PHASES: usize = 16;
+
+/// Builds the grammar.
+pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Grammar> {
+    let mut builder = GrammarBuilder::default();
+    builder.restrict("there is no code fence, and at most eight characters of white space between tags");
+    builder
+        .restrict("no `<` before a letter, `/`, `!`, `?`, `|`, `_` or `<` in any text; it is written `&lt;`");
+    let phase_count = options.limits.phases.clamp(1, MAX_PHASES);
+    builder.restrict(&format!("there are at most {phase_count} phases, with the ids from 1 on"));
+    leave_query_rules(&mut builder);
+    if options.section::<ThinkingMlOptions>().is_block_optional {
+        builder.leave(&["serp_block_missing"], "the block is recommended, but may be left out");
+    }
+    builder.leave(&["example_echo", "limit_exceeded"], "a grammar neither compares nor measures texts");
+
+    let element =
+        |name: super::structure::ThinkingMlElement, is_filled| text_element(name.as_str(), is_filled);
+    let draft = Node::sequence([element(Think, false), gap()]).optional();
+    let summary = Node::sequence([element(Serp, true), gap()]).optional();
+    let mut parts = vec![gap(), draft, summary, Node::literal(format!("<{}>", Thinking.as_str())), gap()];
+    parts.push(phases(&mut builder, phase_count));
+    parts.extend([Node::literal(format!("</{}>", Thinking.as_str())), gap()]);
+    parts.push(answer(&mut builder, options, limits));
+    parts.push(Node::literal("\n").optional());
+    builder.finish(super::ENTRY.name, Node::sequence(parts))
+}
+
+/// All phases, and the white space after each.
+fn phases(builder: &mut GrammarBuilder, count: usize) -> Node {
+    let name = Phase.as_str();
+    let mut rest = Node::Sequence(Vec::new());
+    for id in (1..=count).rev() {
+        let text = FreeText::new(format!("</{name}>")).without(tag_starts());
+        let phase = Node::sequence([
+            Node::literal(format!("<{name} id=\"{id}\">")),
+            gap(),
+            text_element(Title.as_str(), true),
+            Node::Text(text),
+            gap(),
+            rest,
+        ]);
+        rest = if id == 1 { phase } else { builder.rule(&format!("{name}-{id}"), phase).optional() };
+    }
+    rest
+}
+
+/// The answer with its block of queries.
+fn answer(builder: &mut GrammarBuilder, options: &Options, limits: &GrammarLimits) -> Node {
+    let name = Final.as_str();
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let text = |end: &str| {
+        let text = FreeText::new(end).without(tag_starts()).without([sequence_of("serp_queries")]).filled();
+        Node::token([Node::literal(open.clone()), Node::Text(text)])
+    };
+    let block = Node::sequence([
+        text("\n<!-- <serp_queries>\n"),
+        search_queries(builder, limits, CharClass::of("<>")),
+        Node::literal("\n</serp_queries> -->"),
+        gap(),
+        Node::literal(close.clone()),
+    ]);
+    match options.section::<ThinkingMlOptions>().is_block_optional {
+        true => Node::choice([block, text(&close)]),
+        false => block,
+    }
+}

@@ -1,0 +1,254 @@
+//! Grammar of replies: free text, and calls of the tools in the first written form of a format.
+
+use serde_json::{Map, Value, json};
+
+use super::CallOptions;
+use super::formats::{CallBody, CallForm, CallFormat, FORMS, FormStep};
+use crate::error::{Error, Result};
+use crate::grammar::{
+    CharClass, FreeText, Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, Prose, draft,
+    gap, sequence_of,
+};
+use crate::options::Options;
+use crate::tool::RegisteredTool;
+
+/// Maximum number of calls of a reply.
+const MAX_CALLS: u32 = 16;
+
+const STYLE: JsonStyle = JsonStyle { space: JsonSpace::Pretty, escapes_tags: true };
+
+/// Builds the grammar.
+///
+/// # Errors
+/// There are no tools, or the format has no form with a mark.
+pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
+    let mut builder = GrammarBuilder::default();
+    let tools = options.tools.iter().flat_map(|tools| tools.iter());
+    let tools: Vec<&RegisteredTool> =
+        tools.filter(|tool| tool.allows_caller(options.caller.as_deref())).collect();
+    if tools.is_empty() {
+        return Err(Error::invalid(
+            "a grammar of calls names the tools, and there are none: set the option `tools`",
+        ));
+    }
+    let format = options.section::<CallOptions>().format.unwrap_or(CallFormat::Hermes);
+    let has_calls = |form: &&CallForm| {
+        !matches!(form.body, CallBody::NoArguments | CallBody::Reasoning | CallBody::Python)
+    };
+    let forms = || FORMS.iter().filter(|form| form.format == format && !form.open_mark.is_empty());
+    let Some(form) = forms().find(has_calls) else {
+        return Err(Error::invalid(
+            "this format has no form of calls with a mark: choose another `toolcall.format`",
+        ));
+    };
+    builder.restrict("calls have the first form of their format, and follow the text");
+    builder.restrict(&format!("there are at most {MAX_CALLS} calls"));
+    builder.leave(&["limit_exceeded"], "a grammar does not measure texts");
+    builder.leave(
+        &["tool_call_aside", "call_mark_stray"],
+        "texts and values that look like code or marks can quote a call",
+    );
+    builder.restrict("no `<` in the JSON of a call; it is written `\\u003c`");
+    let mut calls = Vec::new();
+    for tool in tools {
+        let call = CallGrammar { form, tool }.build(&mut builder)?;
+        calls.push(builder.rule(&format!("call-{}", tool.name), call));
+    }
+    let mut call = builder.rule("call", Node::choice(calls));
+    if form.body == CallBody::CallObjects {
+        // The objects stand alone or, as Mistral writes them, in a list.
+        let more = Node::sequence([Node::literal(","), gap(), call.clone()]).repeat(0, Some(MAX_CALLS - 1));
+        let list = Node::sequence([Node::literal("["), gap(), call.clone(), more, gap(), Node::literal("]")]);
+        let objects = if format == CallFormat::Mistral { Node::choice([call, list]) } else { call };
+        let end = form.close_marks.last().map(|close| Node::sequence([gap(), Node::literal(*close)]));
+        call = builder.rule("calls", Node::sequence([gap(), objects].into_iter().chain(end)));
+    }
+    let line_break = || Node::literal("\n");
+    let more = Node::sequence([line_break().optional(), Node::literal(form.open_mark), call.clone()]);
+    // Marks of calls and reasoning are no text.
+    let marks: Vec<&str> = forms().map(|form| form.open_mark).collect();
+    let other_marks = [
+        "</",
+        "<|",
+        "<｜",
+        "<think",
+        "<Think",
+        "<tool",
+        "<function",
+        "<invoke",
+        "[TOOL",
+        "[/",
+        "[THINK",
+        "◁",
+        "```",
+    ];
+    let forbidden: Vec<Vec<CharClass>> =
+        marks.iter().chain(&other_marks).map(|mark| sequence_of(mark)).collect();
+    let more = more.repeat(0, Some(MAX_CALLS - 1));
+    let after = Node::sequence([call, more, line_break().optional()]);
+    let text = Prose {
+        open: "",
+        close: form.open_mark,
+        after,
+        forbidden: &before_mark(&forbidden, form.open_mark),
+        has_comments: false,
+        may_stop: true,
+    };
+    let text = text.build(&mut builder);
+    if builder.has_open_objects() {
+        builder.leave(&["tool_call_invalid"], "a call whose arguments have a key twice does not run");
+    }
+    builder.leave_arguments();
+    let root = Node::sequence([draft("\n").optional(), text]);
+    builder.finish(super::ENTRY.name, root)
+}
+
+/// Sequences without those that `mark` begins with.
+fn before_mark(sequences: &[Vec<CharClass>], mark: &str) -> Vec<Vec<CharClass>> {
+    let begins = |sequence: &[CharClass]| {
+        let mut chars = mark.chars();
+        sequence.iter().all(|class| chars.next().is_some_and(|c| class.contains(c)))
+    };
+    sequences.iter().filter(|sequence| !begins(sequence)).cloned().collect()
+}
+
+/// One call, after its opening mark; of objects, without what is around them.
+struct CallGrammar<'a> {
+    form: &'a CallForm,
+    tool: &'a RegisteredTool,
+}
+
+impl CallGrammar<'_> {
+    fn build(&self, builder: &mut GrammarBuilder) -> Result<Node> {
+        let mut parts = self.head();
+        let close = self.form.close_marks.last().copied().unwrap_or_default();
+        match self.form.body {
+            CallBody::CallObjects => {
+                let schema = json!({
+                    "type": "object",
+                    "properties": {
+                        "name": { "const": self.tool.name },
+                        "arguments": { "$ref": "#/$defs/arguments" },
+                    },
+                    "required": ["name", "arguments"],
+                    "additionalProperties": false,
+                    "$defs": { "arguments": crate::grammar::move_references(self.tool.schema(), "#/$defs/arguments") },
+                });
+                return builder.json(&schema, STYLE);
+            }
+            CallBody::ArgsObject => parts.push(builder.json(self.tool.schema(), STYLE)?),
+            CallBody::Parameters => {
+                parts.push(Node::literal("\n"));
+                parts.push(self.values(builder, "<parameter=", ">\n", "\n</parameter>\n")?);
+                parts.push(Node::literal("</function>"));
+            }
+            CallBody::Pairs => {
+                parts.push(Node::literal("\n"));
+                parts.push(self.values(builder, "<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n")?);
+            }
+            CallBody::Elements(marks) => {
+                parts.push(Node::literal("\n"));
+                let after_key = if marks.is_typed { None } else { Some("\">") };
+                let close_value = format!("{}\n", marks.parameter_marks.close);
+                parts.push(match after_key {
+                    Some(after_key) => {
+                        self.values(builder, marks.parameter_marks.open, after_key, &close_value)?
+                    }
+                    None => self.typed_values(builder, marks.parameter_marks.open, &close_value)?,
+                });
+                parts.push(Node::literal(marks.close));
+            }
+            CallBody::Python | CallBody::NoArguments | CallBody::Reasoning => return Ok(Node::never()),
+        }
+        if !close.is_empty() {
+            let is_line = self.form.body == CallBody::Parameters;
+            parts.push(if is_line { Node::literal("\n") } else { gap() });
+            parts.push(Node::literal(close));
+        }
+        Ok(Node::sequence(parts))
+    }
+
+    /// Parts from the opening mark to the arguments.
+    fn head(&self) -> Vec<Node> {
+        let has_json = matches!(self.form.body, CallBody::CallObjects | CallBody::ArgsObject);
+        let mut parts = Vec::new();
+        for step in self.form.head {
+            match step {
+                FormStep::Text(text) => parts.push(Node::literal(*text)),
+                FormStep::OneOf(texts) => {
+                    parts.push(Node::literal(texts.first().copied().unwrap_or_default()))
+                }
+                FormStep::Name => parts.push(Node::literal(&self.tool.name)),
+                FormStep::Space => parts.push(gap()),
+                FormStep::Optional(_) | FormStep::Id => {}
+                // What follows belongs to the arguments.
+                FormStep::ArgumentsStart | FormStep::NextIs(_) if has_json => break,
+                FormStep::ArgumentsStart | FormStep::NextIs(_) => {}
+            }
+        }
+        // White space twice in a row would be one token.
+        parts.dedup();
+        if parts.last() == Some(&gap()) && !has_json {
+            parts.pop();
+        }
+        parts
+    }
+
+    /// Arguments as values between marks.
+    fn values(&self, builder: &mut GrammarBuilder, open: &str, after_key: &str, close: &str) -> Result<Node> {
+        self.parameters(builder, &|_| (open.to_owned(), after_key.to_owned(), close.to_owned()))
+    }
+
+    /// Arguments as values between marks that say whether a value is a string.
+    fn typed_values(&self, builder: &mut GrammarBuilder, open: &str, close: &str) -> Result<Node> {
+        self.parameters(builder, &|is_text| {
+            (open.to_owned(), format!("\" string=\"{is_text}\">"), close.to_owned())
+        })
+    }
+
+    fn parameters(
+        &self,
+        builder: &mut GrammarBuilder,
+        marks: &dyn Fn(bool) -> (String, String, String),
+    ) -> Result<Node> {
+        builder.restrict("a call has only the parameters that its schema lists, in its order");
+        let schema = self.tool.schema();
+        let empty = Map::new();
+        let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+        let required = schema.get("required").and_then(Value::as_array);
+        let mut parts = Vec::new();
+        for (name, property) in properties {
+            let is_text =
+                property.get("type").is_some_and(|kind| kind == "string") && property.get("enum").is_none();
+            let (open, after_key, close) = marks(is_text);
+            let start = Node::literal(format!("{open}{name}{after_key}"));
+            let value = if is_text {
+                if property.get("maxLength").is_some() || property.get("pattern").is_some() {
+                    builder.leave(&["tool_args_invalid"], "the text of a parameter has no bounds");
+                }
+                let tags = crate::grammar::tag_starts();
+                Node::token([start, Node::Text(FreeText::new(close).without(tags).filled())])
+            } else {
+                // References of the property lead into the schema of the tool.
+                let wrapped = wrap(property, schema);
+                Node::sequence([start, builder.json(&wrapped, STYLE)?, Node::literal(close)])
+            };
+            let is_required = required.is_some_and(|names| names.iter().any(|required| required == name));
+            parts.push(if is_required { value } else { value.optional() });
+        }
+        Ok(Node::sequence(parts))
+    }
+}
+
+/// Schema of a property, with the definitions of the schema that it belongs to.
+fn wrap(property: &Value, schema: &Value) -> Value {
+    let mut wrapped = property.clone();
+    if let Some(fields) = wrapped.as_object_mut() {
+        for key in ["$defs", "definitions"] {
+            if let Some(definitions) = schema.get(key) {
+                fields.entry(key).or_insert_with(|| definitions.clone());
+            }
+        }
+    }
+    wrapped
+}

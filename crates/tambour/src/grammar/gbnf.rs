@@ -1,0 +1,155 @@
+//! Writer of GBNF, the notation of llama.cpp. Free text is written as the rules of its automaton.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use super::{CharClass, FreeText, Grammar, Node};
+
+/// Writes a grammar.
+pub(super) fn write(grammar: &Grammar) -> String {
+    let mut out = format!("# Replies of the contract `{}`.\n", grammar.title);
+    for line in grammar.note_lines() {
+        let _ = writeln!(out, "# {line}");
+    }
+    out + &write_rules(grammar, &grammar.root)
+}
+
+/// Writes the rules of `root` without comments.
+pub(super) fn write_rules(grammar: &Grammar, root: &Node) -> String {
+    let mut writer = GbnfWriter {
+        grammar,
+        texts: HashMap::new(),
+        is_used: vec![false; grammar.rules.len()],
+        text_rules: String::new(),
+    };
+    let mut rules = format!("root ::= {}\n", writer.alternatives(root));
+    // Rules that are referred to, and those that these refer to.
+    let mut bodies: Vec<Option<String>> = vec![None; grammar.rules.len()];
+    while let Some(index) = (0..bodies.len()).find(|&index| writer.is_used[index] && bodies[index].is_none())
+    {
+        bodies[index] = Some(writer.alternatives(&grammar.rules[index].1));
+    }
+    for ((name, _), body) in grammar.rules.iter().zip(bodies) {
+        if let Some(body) = body {
+            let _ = writeln!(rules, "{name} ::= {body}");
+        }
+    }
+    rules + &writer.text_rules
+}
+
+struct GbnfWriter<'a> {
+    grammar: &'a Grammar,
+    /// Numbers of free texts by their rules without names.
+    texts: HashMap<String, usize>,
+    /// Whether each rule is referred to.
+    is_used: Vec<bool>,
+    /// Rules of the free texts.
+    text_rules: String,
+}
+
+impl GbnfWriter<'_> {
+    /// Right side of a rule.
+    fn alternatives(&mut self, node: &Node) -> String {
+        match node {
+            Node::Choice(parts) if !parts.is_empty() => {
+                let parts: Vec<String> = parts.iter().map(|part| self.part(part)).collect();
+                parts.join(" | ")
+            }
+            Node::Token(inner) | Node::Json { node: inner, .. } => self.alternatives(inner),
+            node => self.part(node),
+        }
+    }
+
+    fn part(&mut self, node: &Node) -> String {
+        match node {
+            Node::Literal(text) => literal(text),
+            Node::Class(class) => class_text(class),
+            Node::Sequence(parts) => {
+                let parts: Vec<String> =
+                    parts.iter().map(|part| self.part(part)).filter(|part| part != "\"\"").collect();
+                if parts.is_empty() { "\"\"".to_owned() } else { parts.join(" ") }
+            }
+            // A reference to a rule that only leads to itself.
+            Node::Choice(parts) if parts.is_empty() => "[^\\x00-\\U0010FFFF]".to_owned(),
+            Node::Choice(_) => format!("({})", self.alternatives(node)),
+            Node::Repeat { node, min, max } => {
+                let part = self.part(node);
+                // One text or set needs no parentheses.
+                let part = if matches!(**node, Node::Literal(_) | Node::Class(_) | Node::Rule(_)) {
+                    part
+                } else {
+                    format!("({part})")
+                };
+                match (min, max) {
+                    (0, Some(1)) => format!("{part}?"),
+                    (0, None) => format!("{part}*"),
+                    (1, None) => format!("{part}+"),
+                    (min, None) => format!("{part}{{{min},}}"),
+                    (_, Some(0)) => "\"\"".to_owned(),
+                    (min, Some(max)) => format!("{part}{{{min},{max}}}"),
+                }
+            }
+            Node::Text(text) => self.free_text(text),
+            Node::Token(node) | Node::Json { node, .. } => match **node {
+                Node::Choice(_) => format!("({})", self.alternatives(node)),
+                _ => self.part(node),
+            },
+            Node::Rule(index) => {
+                self.is_used[*index] = true;
+                self.grammar.rules[*index].0.clone()
+            }
+        }
+    }
+
+    /// Name of the first rule of a free text; its rules are added once.
+    fn free_text(&mut self, text: &FreeText) -> String {
+        let automaton = text.automaton();
+        let mut bodies = Vec::with_capacity(automaton.states.len());
+        for state in &automaton.states {
+            let end = state.may_end.then(|| literal(&text.end));
+            let steps =
+                state.transitions.iter().map(|(class, next)| format!("{} text-@-{next}", class_text(class)));
+            let parts: Vec<String> = end.into_iter().chain(steps).collect();
+            bodies.push(parts.join(" | "));
+        }
+        let key = bodies.join("\n");
+        let number = match self.texts.get(&key) {
+            Some(number) => *number,
+            None => {
+                let number = self.texts.len() + 1;
+                self.texts.insert(key, number);
+                for (index, body) in bodies.iter().enumerate() {
+                    let body = body.replace("text-@-", &format!("text-{number}-"));
+                    let _ = writeln!(self.text_rules, "text-{number}-{index} ::= {body}");
+                }
+                number
+            }
+        };
+        format!("text-{number}-0")
+    }
+}
+
+fn escape(c: char) -> String {
+    match c {
+        c if c.is_ascii_alphanumeric() => c.to_string(),
+        c if u32::from(c) < 0x100 => format!("\\x{:02X}", u32::from(c)),
+        c if u32::from(c) < 0x10000 => format!("\\u{:04X}", u32::from(c)),
+        c => format!("\\U{:08X}", u32::from(c)),
+    }
+}
+
+fn class_text(class: &CharClass) -> String {
+    class.write(escape)
+}
+
+fn literal(text: &str) -> String {
+    let escape = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\t' => "\\t".to_owned(),
+        c if c.is_control() => escape(c),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escape).collect::<String>())
+}

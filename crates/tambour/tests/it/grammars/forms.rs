@@ -1,0 +1,178 @@
+//! The notations, their sizes and their errors.
+
+use std::sync::LazyLock;
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+use tambour::Options;
+use tambour::dialect::find_dialect;
+use tambour::grammar::{Grammar, GrammarFormat, NoteKind};
+
+use super::fuzz::cases;
+use super::gbnf::GbnfEngine;
+
+fn grammar(name: &str, settings: &[(&str, Value)]) -> tambour::Result<Grammar> {
+    let mut options = Options::default();
+    for (key, value) in settings {
+        options.set(key, value.clone())?;
+    }
+    tambour::policy::grammar(find_dialect(name)?, &options).expect("it has a grammar")
+}
+
+/// Schema of xgrammar's structural tags, from its published models.
+static STRUCTURAL_TAG: LazyLock<Validator> = LazyLock::new(|| {
+    let object = |kind: &str, fields: Value| {
+        let mut properties = fields;
+        let required: Vec<String> =
+            properties.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+        properties["type"] = json!({ "const": kind });
+        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+    };
+    let formats = json!({ "type": "array", "minItems": 1, "items": { "$ref": "#/$defs/format" } });
+    let text = json!({ "type": "string" });
+    let schema = json!({
+        "type": "object",
+        "properties": { "type": { "const": "structural_tag" }, "format": { "$ref": "#/$defs/format" }, "x-notes": { "type": "array", "items": text } },
+        "required": ["type", "format"],
+        "$defs": { "format": { "type": "object", "required": ["type"], "oneOf": [
+            object("const_string", json!({ "value": text })),
+            object("json_schema", json!({ "json_schema": { "type": ["boolean", "object"] } })),
+            object("any_text", json!({ "excludes": { "type": "array", "items": text } })),
+            object("grammar", json!({ "grammar": text })),
+            object("sequence", json!({ "elements": formats })),
+            object("or", json!({ "elements": formats })),
+            object("tag", json!({ "begin": text, "content": { "$ref": "#/$defs/format" }, "end": text })),
+        ] } },
+    });
+    jsonschema::validator_for(&schema).expect("a schema")
+});
+
+/// All formats in a structural tag.
+fn formats(format: &Value) -> Vec<&Value> {
+    let inner = format["elements"].as_array().into_iter().flatten().chain(format.get("content"));
+    [format].into_iter().chain(inner.flat_map(formats)).collect()
+}
+
+#[test]
+fn structural_tags_have_their_published_form() {
+    for (entry, options) in cases() {
+        let grammar = tambour::policy::grammar(entry, &options).expect("it has one").expect("it is small");
+        let tag: Value = serde_json::from_str(&grammar.write(GrammarFormat::StructuralTag)).expect("JSON");
+        if let Some(error) = STRUCTURAL_TAG.iter_errors(&tag).next() {
+            panic!("{}: {error} at {}", entry.name, error.instance_path());
+        }
+        for format in formats(&tag["format"]) {
+            if let Some(text) = format["grammar"].as_str() {
+                // It stands alone.
+                GbnfEngine::new(text);
+            }
+            if let Some(schema) = format.get("json_schema") {
+                jsonschema::validator_for(schema).expect("a schema");
+            }
+        }
+        assert!(tag["x-notes"].as_array().is_some_and(|notes| !notes.is_empty()), "{}", entry.name);
+    }
+}
+
+#[test]
+fn plans_are_json_of_a_schema_in_a_fence() {
+    let tag: Value = serde_json::from_str(
+        &grammar("aiplan", &[]).expect("it is small").write(GrammarFormat::StructuralTag),
+    )
+    .expect("JSON");
+    let schemas: Vec<&Value> =
+        formats(&tag["format"]).into_iter().filter_map(|format| format.get("json_schema")).collect();
+    let [schema] = schemas[..] else { panic!("{schemas:?}") };
+    let plan = |name: &str, args: Value| {
+        json!({
+            "thought": "t", "response_mode": "TOOL_EXECUTION", "direct_response": null,
+            "tool_calls": [{ "name": name, "args": args }],
+        })
+    };
+    let validator = jsonschema::validator_for(schema).expect("a schema");
+    assert!(validator.is_valid(&plan("lintSRSDocument", json!({ "userInput": "check" }))));
+    assert!(!validator.is_valid(&plan("formatDisk", json!({ "userInput": "check" }))));
+    assert!(!validator.is_valid(&plan("lintSRSDocument", json!({}))));
+}
+
+#[test]
+fn every_form_lists_what_it_does_not_state() {
+    for (entry, options) in cases() {
+        let grammar = tambour::policy::grammar(entry, &options).expect("it has one").expect("it is small");
+        let lines = grammar.note_lines();
+        assert!(!lines.is_empty(), "{}", entry.name);
+        for (format, mark) in [(GrammarFormat::Lark, "//"), (GrammarFormat::Gbnf, "#")] {
+            let text = grammar.write(format);
+            for line in &lines {
+                assert!(text.contains(&format!("{mark} {line}\n")), "{} lacks `{line}`", entry.name);
+            }
+        }
+        // Each code is a rule that exists.
+        for code in grammar.unchecked_rules() {
+            assert!(tambour::catalogue::all().any(|entry| entry.rule.code == code), "`{code}` is no rule");
+        }
+    }
+}
+
+#[test]
+fn keywords_that_a_grammar_does_not_state_are_listed() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "a": { "type": "string", "pattern": "^[a-z]+$", "format": "email" },
+            "b": { "type": "array", "items": { "type": "integer", "multipleOf": 5 }, "uniqueItems": true },
+            "c": { "not": { "type": "null" } },
+        },
+    });
+    let grammar = grammar("json_value", &[("json_value.schema", schema)]).expect("it is small");
+    let places: Vec<&str> = grammar
+        .notes
+        .iter()
+        .filter(|note| note.kind == NoteKind::UncheckedKeyword)
+        .map(|note| note.subject.as_str())
+        .collect();
+    for place in ["a/pattern", "a/format", "b/items/multipleOf", "b/uniqueItems", "c/not"] {
+        assert!(places.contains(&&*format!("#/properties/{place}")), "{place} is not among {places:?}");
+    }
+}
+
+#[test]
+fn what_no_grammar_can_be_made_of_is_refused_with_its_place() {
+    let message = |schema: Value| {
+        grammar("json_value", &[("json_value.schema", schema)]).expect_err("too much").to_string()
+    };
+    let never = json!({ "type": "object", "properties": { "a": false }, "required": ["a"] });
+    assert!(message(never).contains("no reply can satisfy"));
+    let mut deep = json!({ "type": "integer" });
+    for _ in 0..60 {
+        deep = json!({ "type": "array", "items": deep });
+    }
+    let text = message(deep);
+    assert!(text.contains("levels deep at #/items/items/") && text.contains("use `$ref`"), "{text}");
+    let lists: Vec<Value> = (0..3000)
+        .map(|index| json!({ "type": "object", "properties": { "k": { "const": index } } }))
+        .collect();
+    let wide = json!({ "type": "object", "properties": (0..20).map(|index| (format!("p{index}"), json!({ "anyOf": lists.clone() }))).collect::<serde_json::Map<_, _>>() });
+    let text = message(wide);
+    assert!(text.contains("more than 200000 parts") && text.contains("fewer tools"), "{text}");
+    let text = grammar("toolcall", &[]).expect_err("no tools").to_string();
+    assert!(text.contains("set the option `tools`"), "{text}");
+}
+
+#[test]
+fn fifty_tools_fit_in_every_form() {
+    let schema = json!({
+        "type": "object",
+        "properties": (0..8).map(|index| (format!("field{index}"), json!({ "type": "string" }))).collect::<serde_json::Map<_, _>>(),
+        "required": ["field0"],
+    });
+    let tools: serde_json::Map<String, Value> =
+        (0..50).map(|index| (format!("tool{index}"), schema.clone())).collect();
+    for name in ["aiplan", "filament", "toolcall"] {
+        let grammar = grammar(name, &[("tools", Value::Object(tools.clone()))]).expect("it is small");
+        for format in [GrammarFormat::Lark, GrammarFormat::Gbnf, GrammarFormat::StructuralTag] {
+            let text = grammar.write(format);
+            assert!(text.contains("tool49") && text.len() < 1 << 20, "{name}: {} bytes", text.len());
+        }
+    }
+}
