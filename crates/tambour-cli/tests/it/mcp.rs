@@ -117,6 +117,11 @@ fn tools_say_what_the_commands_print() {
             json!({"dialect": "ai_say", "format": "json-schema", "options": {"ai_say.role": "coach"}}),
             vec!["ai_say", "--format", "json-schema", "--option", "ai_say.role=coach"],
         ),
+        (json!({"dialect": "jsonseq", "format": "gbnf"}), vec!["jsonseq", "--format", "gbnf"]),
+        (
+            json!({"dialect": "filament", "format": "structural-tag"}),
+            vec!["filament", "--format", "structural-tag"],
+        ),
     ] {
         let ran = run(&[&["contract", "show"][..], &flags].concat(), "");
         assert_eq!(result_text(&call_result("contract", &arguments)), ran.stdout);

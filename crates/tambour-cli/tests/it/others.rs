@@ -5,7 +5,7 @@ use std::process::Stdio;
 use tambour::Options;
 use tambour::options::{Language, Texts};
 
-use crate::{VALID_REPLY, broken_reply, run, tambour_command};
+use crate::{VALID_REPLY, broken_reply, new_folder, run, tambour_command, write_file};
 
 #[test]
 fn repaired_replies_pass_the_strict_check() {
@@ -114,7 +114,8 @@ fn contracts_are_shown_to_models() {
     let help = run(&["contract", "show", "--help"], "").stdout;
     for entry in tambour::dialect::DIALECTS {
         let is_offered = help.contains(&format!("- {}:", entry.name));
-        assert_eq!(is_offered, entry.prompt.is_some() || entry.schema.is_some(), "{}", entry.name);
+        let is_constrainable = entry.schema.is_some() || entry.grammar.is_some();
+        assert_eq!(is_offered, entry.prompt.is_some() || is_constrainable, "{}", entry.name);
         for (lang, language) in [("zh", Language::Zh), ("en", Language::En)] {
             let ran = run(&["contract", "show", entry.name, "--lang", lang], "");
             match entry.prompt {
@@ -134,6 +135,25 @@ fn contracts_are_shown_to_models() {
     let refusal = run(&["contract", "show", "plain"], "");
     assert_eq!((refusal.code, refusal.stderr.contains("thinkingml")), (Some(2), true), "{}", refusal.stderr);
     assert_eq!(run(&["contract", "show", "nonsense"], "").code, Some(2));
+}
+
+#[test]
+fn contracts_are_shown_as_grammars() {
+    let folder = new_folder("grammars");
+    let schemas = r#"{"roll": {"type": "object", "properties": {"sides": {"type": "integer"}}}}"#;
+    let tools = write_file(&folder, "tools.json", schemas);
+    for entry in tambour::dialect::DIALECTS.iter().filter(|entry| entry.grammar.is_some()) {
+        for (format, beginning) in [("lark", "%llguidance {}\n//"), ("gbnf", "# "), ("structural-tag", "{\n")]
+        {
+            let ran = run(&["contract", "show", entry.name, "--format", format, "--tools", &tools], "");
+            assert_eq!(ran.code, Some(0), "{} as {format}: {}", entry.name, ran.stderr);
+            assert!(ran.stdout.starts_with(beginning), "{} as {format}: {:.80}", entry.name, ran.stdout);
+            let has_tools = matches!(entry.name, "aiplan" | "filament" | "toolcall");
+            assert_eq!(ran.stdout.contains("sides"), has_tools, "{} as {format}", entry.name);
+        }
+    }
+    let ran = run(&["contract", "show", "toolcall", "--format", "lark"], "");
+    assert_eq!((ran.code, ran.stderr.contains("set the option `tools`")), (Some(2), true), "{}", ran.stderr);
 }
 
 #[test]

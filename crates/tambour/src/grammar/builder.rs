@@ -1,6 +1,6 @@
 //! Builder of grammars, with the parts that several dialects share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -39,6 +39,8 @@ impl GrammarLimits {
 #[derive(Debug, Default)]
 pub struct GrammarBuilder {
     pub(super) rules: Vec<(String, Node)>,
+    /// Names of the rules without a number.
+    names: BTreeSet<String>,
     pub(super) notes: Vec<GrammarNote>,
     /// Rules of any JSON value by style and depth.
     pub(super) any_values: BTreeMap<(JsonStyle, u32), usize>,
@@ -72,12 +74,16 @@ impl GrammarBuilder {
         let letters =
             name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
         let mut stem: String = letters.take(32).collect::<String>().trim_matches('-').to_owned();
-        if !stem.starts_with(|c: char| c.is_ascii_lowercase()) {
+        // Writers name rules of free texts `text-…`.
+        if !stem.starts_with(|c: char| c.is_ascii_lowercase()) || stem.starts_with("text") {
             stem.insert_str(0, "rule-");
         }
-        let is_taken =
-            |name: &str| matches!(name, "root" | "start") || self.rules.iter().any(|rule| rule.0 == name);
-        let name = if is_taken(&stem) { format!("{stem}-{}", self.rules.len()) } else { stem };
+        // A stem that ends in a number could be the name of a later rule.
+        let is_taken = matches!(&*stem, "root" | "start") || stem.ends_with(|c: char| c.is_ascii_digit());
+        let name = match is_taken || !self.names.insert(stem.clone()) {
+            true => format!("{stem}-{}", self.rules.len()),
+            false => stem,
+        };
         self.rules.push((name, Node::never()));
         self.rules.len() - 1
     }
@@ -171,7 +177,7 @@ pub(crate) fn leading_draft(after: &str) -> Node {
 pub(crate) fn search_queries(
     builder: &mut GrammarBuilder,
     limits: &GrammarLimits,
-    excluded: CharClass,
+    excluded: &CharClass,
 ) -> Node {
     builder.restrict(&format!(
         "there are at most {} queries of at most {} characters, which begin with a character that is not white space \
@@ -180,7 +186,7 @@ pub(crate) fn search_queries(
     ));
     let excluded = CharClass::of("\"\\")
         .union(&CharClass::new([('\0', '\u{1F}'), ('\u{7F}', '\u{9F}')]))
-        .union(&excluded);
+        .union(excluded);
     let quote = || Node::sequence([Node::literal("\\\"")]);
     let first = Node::choice([Node::Class(excluded.union(&CharClass::blank()).negate()), quote()]);
     let next = Node::choice([Node::Class(excluded.negate()), quote()]);

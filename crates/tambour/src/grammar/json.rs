@@ -238,7 +238,7 @@ impl SchemaCompiler<'_> {
         if let Some(node) = self.composition(fields, place, level)? {
             return Ok(node);
         }
-        if let Some(node) = self.constants(fields) {
+        if let Some(node) = self.constants(fields, place)? {
             return Ok(node);
         }
         let types = self.types(fields);
@@ -305,6 +305,7 @@ impl SchemaCompiler<'_> {
             rest.as_object_mut().map(|fields| fields.shift_remove("$ref"));
             let (merged, lost) = merge(&rest, self.resolve(reference, place)?);
             self.note_lost(&lost, place);
+            self.builder.count(weight(&merged), place)?;
             return self.value(&merged, place, level + 1).map(Some);
         }
         if let Some(index) = self.references.get(reference) {
@@ -352,6 +353,7 @@ impl SchemaCompiler<'_> {
                     let branch = self.follow(branch, place)?;
                     let (next, lost) = merge(&merged, &branch);
                     self.note_lost(&lost, place);
+                    self.builder.count(weight(&next), place)?;
                     merged = next;
                 }
                 return self.value(&merged, place, level + 1).map(Some);
@@ -365,6 +367,7 @@ impl SchemaCompiler<'_> {
                 }
                 let (merged, lost) = merge(&rest, &self.follow(branch, place)?);
                 self.note_lost(&lost, &branch_place);
+                self.builder.count(weight(&merged), &branch_place)?;
                 parts.push(self.value(&merged, &branch_place, level + 1)?);
             }
             if key == "oneOf" && branches.len() > 1 && !are_distinct(branches) {
@@ -387,24 +390,27 @@ impl SchemaCompiler<'_> {
     }
 
     /// Values that `const` and `enum` list.
-    fn constants(&mut self, fields: &Map<String, Value>) -> Option<Node> {
+    fn constants(&mut self, fields: &Map<String, Value>, place: &str) -> Result<Option<Node>> {
         let listed = fields.get("enum").and_then(Value::as_array);
         let constant = fields.get("const");
         if listed.is_none() && constant.is_none() {
-            return None;
+            return Ok(None);
         }
         let types = type_names(fields);
         let is_allowed = |value: &&Value| {
             let is_listed = listed.is_none_or(|list| list.contains(value));
             is_listed && constant.is_none_or(|constant| constant == *value) && types.is_none_or_matches(value)
         };
+        self.builder.count(listed.map_or(1, Vec::len), place)?;
         let candidates =
             listed.map_or_else(|| constant.into_iter().collect::<Vec<_>>(), |list| list.iter().collect());
         let write = |value: &Value| match self.style.escapes_tags {
             true => value.to_string().replace('<', "\\u003c"),
             false => value.to_string(),
         };
-        Some(Node::choice(candidates.into_iter().filter(is_allowed).map(|value| Node::literal(write(value)))))
+        Ok(Some(Node::choice(
+            candidates.into_iter().filter(is_allowed).map(|value| Node::literal(write(value))),
+        )))
     }
 
     /// Types of the values: those of `type`, else those that the other keywords are about.
@@ -491,6 +497,7 @@ impl SchemaCompiler<'_> {
             if item.is_never() && min > 0 {
                 return Ok(Node::never());
             }
+            let item = self.share("item", item);
             return Ok(list("[", item, "]", (min, max), self.style));
         };
         self.builder.restrict("an array with `prefixItems` has all of them");
@@ -528,7 +535,11 @@ impl SchemaCompiler<'_> {
             match (value.is_never(), is_required) {
                 (true, true) => return Ok(Node::never()),
                 (true, false) => {}
-                (false, _) => members.push((self.member(name, value), is_required)),
+                (false, _) => {
+                    let member = self.member(name, value);
+                    let member = if is_required { member } else { self.share(name, member) };
+                    members.push((member, is_required));
+                }
             }
         }
         for name in required.iter().filter(|name| !properties.contains_key(**name)) {
@@ -558,7 +569,8 @@ impl SchemaCompiler<'_> {
                 let text = "`additionalProperties`: such a member may have the name of a property";
                 self.builder.note(NoteKind::UncheckedKeyword, &format!("{place}/additionalProperties"), text);
             }
-            Some(Node::sequence([string(style, StringBounds::default()), colon(style), value]))
+            let member = Node::sequence([string(style, StringBounds::default()), colon(style), value]);
+            Some(self.share("member", member))
         } else {
             None
         };
@@ -568,7 +580,15 @@ impl SchemaCompiler<'_> {
                 None => list("{", Node::never(), "}", (0, Some(0)), style),
             });
         }
-        Ok(self.members(members, extra, place))
+        Ok(self.members(members, extra.as_ref(), place))
+    }
+
+    /// A part that the tree has more than once; a rule, unless it is small.
+    fn share(&mut self, name: &str, node: Node) -> Node {
+        match node {
+            Node::Literal(_) | Node::Token(_) | Node::Rule(_) => node,
+            node => self.builder.rule(name, node),
+        }
     }
 
     /// A member of an object.
@@ -581,18 +601,18 @@ impl SchemaCompiler<'_> {
     }
 
     /// Members in their order: each with whether it must be there. Others repeat at the end.
-    fn members(&mut self, members: Vec<(Node, bool)>, extra: Option<Node>, place: &str) -> Node {
+    fn members(&mut self, members: Vec<(Node, bool)>, extra: Option<&Node>, place: &str) -> Node {
         let style = self.style;
         let comma = || Node::sequence([Node::literal(","), space(style)]);
         let has_required = members.iter().any(|(_, is_required)| *is_required);
         // What follows each member, from the last one on.
-        let mut tail = match &extra {
+        let mut tail = match extra {
             Some(extra) => Node::sequence([comma(), extra.clone()]).repeat(0, None),
             None => Node::Sequence(Vec::new()),
         };
         // Alternatives for the first member of the object, the last one first.
         let mut starts: Vec<Node> =
-            extra.iter().map(|extra| Node::sequence([extra.clone(), tail.clone()])).collect();
+            extra.iter().map(|extra| Node::sequence([(*extra).clone(), tail.clone()])).collect();
         if has_required {
             starts.clear();
         }
@@ -656,6 +676,15 @@ fn bounds(fields: &Map<String, Value>) -> NumberBounds {
     let min = [whole("minimum"), whole("exclusiveMinimum").map(|number| number + step)];
     let max = [whole("maximum"), whole("exclusiveMaximum").map(|number| number - step)];
     NumberBounds { min: min.into_iter().flatten().max(), max: max.into_iter().flatten().min() }
+}
+
+/// Number of values in a schema.
+fn weight(schema: &Value) -> usize {
+    1 + match schema {
+        Value::Object(fields) => fields.values().map(weight).sum(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        _ => 0,
+    }
 }
 
 fn is_annotation(key: &str) -> bool {

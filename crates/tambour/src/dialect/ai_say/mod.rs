@@ -9,7 +9,6 @@
 mod examples;
 mod field_extents;
 mod fields;
-mod grammar;
 mod marks;
 mod message;
 mod names;
@@ -64,7 +63,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: Some(write::schema),
-    grammar: Some(grammar::grammar),
+    grammar: Some(write::grammar),
     examples: ExampleStyle { languages: &["json"], includes_fence: false },
 };
 

@@ -1,12 +1,14 @@
-//! Canonical form of a reply: an answer written from events, and its JSON Schema.
+//! Canonical form of a reply: an answer written from events; its JSON Schema and its grammar.
 
 use std::io::Write;
 
 use serde_json::{Value, json};
 
 use crate::dialect::value_text::{self, TextPieces};
+use crate::error::Result;
 use crate::event::{DecisionSource, Event, Extension};
 use crate::exit::RoundAnswer;
+use crate::grammar::{Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, leading_draft};
 use crate::options::Options;
 
 /// Writes the answer of one reply: its message, and the contents of an `exit_decision` among the events.
@@ -103,4 +105,26 @@ pub(super) fn schema(options: &Options) -> Value {
         "required": ["assessment", "response", "should_exit", "exit_reason"],
         "additionalProperties": false,
     })
+}
+
+/// Builds the grammar of the answer, from its schema.
+pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
+    let mut builder = GrammarBuilder::default();
+    let style = JsonStyle { space: JsonSpace::Pretty, escapes_tags: false };
+    let mut schema = schema(options);
+    // A small level with a fraction reads as one of another scale.
+    let level = &mut schema["properties"]["assessment"]["properties"]["understanding_level"];
+    let (min, max) = (level["minimum"].clone(), level["maximum"].clone());
+    *level = json!({ "anyOf": [
+        { "type": "integer", "minimum": min, "maximum": max },
+        { "type": "number", "minimum": 2, "maximum": max },
+    ] });
+    builder.restrict("`understanding_level` below 2 has no fraction");
+    let answer = builder.json(&schema, style)?;
+    builder.leave(
+        &["example_echo", "placeholder_copied", "limit_exceeded"],
+        "a grammar neither compares nor measures texts",
+    );
+    let root = Node::sequence([leading_draft(""), answer, Node::literal("\n").optional()]);
+    builder.finish(super::ENTRY.name, root)
 }

@@ -65,7 +65,7 @@ fn mode_schemas(mode: &PlanMode, tools: &[&RegisteredTool]) -> Vec<Value> {
             .enumerate()
             .filter(|(_, tool)| is_allowed(tool))
             .map(|(index, tool)| {
-                closed_object(json!({
+                closed_object(&json!({
                     "name": { "const": tool.name },
                     "args": { "$ref": format!("#/$defs/args-{index}") },
                 }))
@@ -89,7 +89,7 @@ fn mode_schemas(mode: &PlanMode, tools: &[&RegisteredTool]) -> Vec<Value> {
         if let Some(name) = mode.extra_field {
             properties.insert(name.to_owned(), json!({ "type": "object" }));
         }
-        Some(closed_object(Value::Object(properties)))
+        Some(closed_object(&Value::Object(properties)))
     };
     let null = || json!({ "type": "null" });
     let plans = match mode.answer {
@@ -105,7 +105,7 @@ fn mode_schemas(mode: &PlanMode, tools: &[&RegisteredTool]) -> Vec<Value> {
 }
 
 /// Returns the schema of an object with exactly these properties.
-fn closed_object(properties: Value) -> Value {
+fn closed_object(properties: &Value) -> Value {
     let required: Vec<String> =
         properties.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })

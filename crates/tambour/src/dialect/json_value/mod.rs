@@ -4,7 +4,6 @@
 //! `read` finds the value in a reply and checks it against the schema. Only leading reasoning is emitted as
 //! it arrives; at the end of the reply, either a valid value is emitted as text of the answer, or an error.
 
-mod grammar;
 mod read;
 mod rules;
 
@@ -21,6 +20,7 @@ use super::{
 use crate::error::Error;
 use crate::event::Event;
 use crate::finding::FindingReport;
+use crate::grammar::{Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, leading_draft};
 use crate::lex::marks::{self, MarkEffect, MarkKind, MarkMatch, OpenReasoning};
 use crate::lex::space::is_blank;
 use crate::options::{Options, Setting, SettingValues};
@@ -44,7 +44,7 @@ pub(super) const ENTRY: DialectEntry = DialectEntry {
     write: None,
     prompt: Some(prompt),
     schema: Some(schema),
-    grammar: Some(grammar::grammar),
+    grammar: Some(grammar),
     examples: ExampleStyle { languages: &["json"], includes_fence: false },
 };
 
@@ -85,6 +85,16 @@ impl Options {
 /// Returns the schema of the reply.
 fn schema(options: &Options) -> Value {
     options.json_schema().map_or_else(|| json!({ "type": "object" }), |schema| schema.value().clone())
+}
+
+/// Builds the grammar of the reply, from its schema.
+fn grammar(options: &Options, _: &GrammarLimits) -> crate::Result<Grammar> {
+    let mut builder = GrammarBuilder::default();
+    let style = JsonStyle { space: JsonSpace::Pretty, escapes_tags: false };
+    let value = builder.json(&schema(options), style)?;
+    builder.leave(&["example_echo", "limit_exceeded"], "a grammar neither compares nor measures texts");
+    let root = Node::sequence([leading_draft(""), value, Node::literal("\n").optional()]);
+    builder.finish(ENTRY.name, root)
 }
 
 struct JsonValueDialect {

@@ -67,7 +67,7 @@ fn answer(builder: &mut GrammarBuilder, options: &Options, limits: &GrammarLimit
     };
     let block = Node::sequence([
         text("\n<!-- <serp_queries>\n"),
-        search_queries(builder, limits, CharClass::of("<>")),
+        search_queries(builder, limits, &CharClass::of("<>")),
         Node::literal("\n</serp_queries> -->"),
         gap(),
         Node::literal(close.clone()),

@@ -160,6 +160,20 @@ fn what_no_grammar_can_be_made_of_is_refused_with_its_place() {
 }
 
 #[test]
+fn deep_schemas_take_no_more_than_their_size() {
+    let mut deep = json!({ "type": "integer" });
+    for _ in 0..20 {
+        deep =
+            json!({ "type": "object", "properties": { "a": { "type": "array", "items": deep }, "b": true } });
+    }
+    let grammar = grammar("json_value", &[("json_value.schema", deep)]).expect("it is small");
+    for format in [GrammarFormat::Lark, GrammarFormat::Gbnf, GrammarFormat::StructuralTag] {
+        let len = grammar.write(format).len();
+        assert!(len < 64 << 10, "{len} bytes");
+    }
+}
+
+#[test]
 fn fifty_tools_fit_in_every_form() {
     let schema = json!({
         "type": "object",

@@ -194,7 +194,7 @@ impl GbnfEngine {
     /// Judges a text. A refusal names the first byte of the refused character.
     pub(super) fn judge(&self, text: &str) -> Judgement {
         let mut stacks = BTreeSet::new();
-        self.expand(vec![], &mut stacks, self.root);
+        self.expand(&[], &mut stacks, self.root);
         for (at, c) in text.char_indices() {
             let mut next = BTreeSet::new();
             for stack in &stacks {
@@ -218,9 +218,9 @@ impl GbnfEngine {
     }
 
     /// Adds the stacks of each alternative of a rule on top of `stack`.
-    fn expand(&self, stack: Vec<Position>, stacks: &mut BTreeSet<Vec<Position>>, rule: usize) {
+    fn expand(&self, stack: &[Position], stacks: &mut BTreeSet<Vec<Position>>, rule: usize) {
         for (alternative, items) in self.rules[rule].iter().enumerate() {
-            let mut stack = stack.clone();
+            let mut stack = stack.to_vec();
             if !items.is_empty() {
                 stack.push((rule, alternative, 0));
             }
@@ -244,7 +244,7 @@ impl GbnfEngine {
                 if item + 1 < items.len() {
                     stack.push((rule, alternative, item + 1));
                 }
-                self.expand(stack, stacks, *next);
+                self.expand(&stack, stacks, *next);
             }
         }
     }
