@@ -281,7 +281,8 @@ fn operations(builder: &mut GrammarBuilder) -> Result<Node> {
         schemas
             .push(json!({ "type": "array", "minItems": items.len(), "prefixItems": items, "items": false }));
     }
-    let operation = Node::choice(parts);
+    // llama.cpp expands what is repeated: a reference stays small.
+    let operation = builder.rule("operation", Node::choice(parts));
     let more = Node::sequence([Node::literal(","), gap(), operation.clone()]).repeat(0, Some(63));
     let node = Node::sequence([Node::literal("["), gap(), operation, more, gap(), Node::literal("]")]);
     let schema = json!({ "type": "array", "minItems": 1, "items": { "anyOf": schemas } });
