@@ -88,7 +88,7 @@ fn schema(options: &Options) -> Value {
 }
 
 /// Builds the grammar of the reply, from its schema.
-fn grammar(options: &Options, _: &GrammarLimits) -> crate::Result<Grammar> {
+fn grammar(options: &Options, _: &GrammarLimits) -> crate::error::Result<Grammar> {
     let mut builder = GrammarBuilder::default();
     let style = JsonStyle { space: JsonSpace::Pretty, escapes_tags: false };
     let value = builder.json(&schema(options), style)?;
