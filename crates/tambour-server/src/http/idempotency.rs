@@ -94,7 +94,7 @@ pub(super) async fn claim(
     match app.store.claim_request(&key, &repeat_since()).await? {
         RequestClaim::Claimed => {}
         RequestClaim::Responded(response) => {
-            // What is stored of a response with a secret is a refusal for the other servers.
+            // The database has a refusal for the other servers in place of a response with a secret.
             return Ok(Err(app.memory_responses.find(&key).unwrap_or(response)));
         }
         RequestClaim::InProgress => return Err(in_progress_problem()),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::http::HeaderMap;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::guard::WebhookRefusal;
 use super::{CallError, HiddenText, SECRET_ENV_PREFIX, ToolLimits, WebhookGuard};
+use crate::base::clock;
 use crate::telemetry::TraceSpan;
 
 /// Client that calls webhooks, as far as its access rule allows.
@@ -72,8 +73,7 @@ impl WebhookClient {
         span.inject_headers(&mut headers);
         call = call.headers(headers);
         if let Some(secret) = secret {
-            let unix_seconds =
-                SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            let unix_seconds = u64::try_from(clock::now().as_second()).unwrap_or_default();
             call = call.header("x-tambour-timestamp", unix_seconds);
             call = call.header("x-tambour-signature", sign_body(secret, unix_seconds, &body));
         }

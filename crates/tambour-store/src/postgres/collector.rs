@@ -185,7 +185,7 @@ fn settle(runs: &ServerRuns, append: &TakenAppend, is_stored: bool) {
             tail.publish(append.drained.end());
         }
     } else {
-        tracing::warn!(message_id = tail.message, "the run is fenced: another server holds its lease");
+        tracing::warn!(message_id = tail.message, "the run is fenced: its entries were not stored");
         runs.fenced_runs.fetch_add(1, Ordering::Relaxed);
         tail.fence();
     }

@@ -148,15 +148,11 @@ impl LogFollower {
     /// Opens the stream of the server that writes the log, or waits until the next check of the database.
     async fn wait_more(&mut self) -> Result<(), StoreError> {
         if self.next_peer_attempt <= Instant::now() {
+            // A server that is silent costs the time of an attempt: meanwhile the log is not read.
+            let attempt = self.open_peer().await;
             self.next_peer_attempt = Instant::now() + PEER_PAUSE;
-            if let Some(peer_reader) = self.runs.peer_reader.get()
-                && let Some(address) =
-                    self.runs.database.remote_address(&self.message, &self.runs.server).await?
-            {
-                self.peer = peer_reader.follow(&address, &self.message, self.last_number).await;
-                if self.peer.is_some() {
-                    return Ok(());
-                }
+            if attempt? {
+                return Ok(());
             }
         }
         tokio::select! {
@@ -164,6 +160,17 @@ impl LogFollower {
             () = self.runs.closed.cancelled() => Err(StoreError::Closed),
             () = tokio::time::sleep(FOLLOW_POLL) => Ok(()),
         }
+    }
+
+    /// Opens the stream of the server that writes the log; returns `false` if there is none, or it does not
+    /// answer.
+    async fn open_peer(&mut self) -> Result<bool, StoreError> {
+        if let Some(peer_reader) = self.runs.peer_reader.get()
+            && let Some(address) = self.runs.database.remote_address(&self.message, &self.runs.server).await?
+        {
+            self.peer = peer_reader.follow(&address, &self.message, self.last_number).await;
+        }
+        Ok(self.peer.is_some())
     }
 }
 

@@ -15,13 +15,20 @@ const PARTITION_PREFIX: &str = "entries_day_";
 
 /// Creates the partitions of the next days.
 pub(super) async fn create_partitions(pool: &PgPool) -> Result<(), StoreError> {
-    let today = clock::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut transaction = pool.begin().await?;
     begin_change(&mut transaction).await?;
+    let today = current_day(&mut transaction).await?;
     for day in (0..DAYS_AHEAD).filter_map(|days| today.checked_add(days.days()).ok()) {
         create_partition(&mut transaction, day).await?;
     }
     Ok(transaction.commit().await?)
+}
+
+/// Returns the current day in UTC by the clock of the database.
+async fn current_day(connection: &mut PgConnection) -> Result<Date, StoreError> {
+    let query = sqlx::query_scalar("select to_char(now() at time zone 'UTC', 'YYYY-MM-DD')");
+    let day: String = query.fetch_one(connection).await?;
+    Ok(day.parse().unwrap_or_else(|_| clock::now().to_zoned(jiff::tz::TimeZone::UTC).date()))
 }
 
 /// Creates the partitions of these days, such as `2026-01-31`; a text that is no date is ignored.
@@ -61,9 +68,9 @@ async fn create_partition(connection: &mut PgConnection, day: Date) -> sqlx::Res
 /// Drops the partitions of days before that of the oldest message, and deletes the entries of those days that
 /// are in the default partition.
 pub(super) async fn drop_partitions(pool: &PgPool) -> Result<(), StoreError> {
-    let today = clock::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut transaction = pool.begin().await?;
     begin_change(&mut transaction).await?;
+    let today = current_day(&mut transaction).await?;
     let query = sqlx::query_scalar("select substr(min(created), 1, 10) from messages");
     let oldest_day: Option<String> = query.fetch_one(&mut *transaction).await?;
     let oldest_day = oldest_day.and_then(|day| day.parse::<Date>().ok()).unwrap_or(today).min(today);

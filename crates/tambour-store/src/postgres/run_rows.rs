@@ -66,7 +66,6 @@ impl PostgresRuns {
 #[async_trait]
 impl RunDatabase for PostgresRuns {
     async fn renew_server(&self, server: ServerRow<'_>) -> sqlx::Result<()> {
-        let sent_at = Instant::now();
         let query = sqlx::query_scalar::<_, i64>(
             "insert into servers (id, address, started, lease_until) \
              values ($1, $2, $3, now() + $4 * interval '1 second') \
@@ -76,6 +75,8 @@ impl RunDatabase for PostgresRuns {
         let query = query.bind(server.id).bind(server.address).bind(ids::now());
         let query = query.bind(server.lease.as_secs_f64());
         let mut connection = StatementConnection::acquire(&self.append_pool).await?;
+        // After a wait for the connection, which would put the clock forward.
+        let sent_at = Instant::now();
         let result = query.fetch_one(connection.get()).await;
         connection.release();
         if let Ok(time) = Timestamp::from_microsecond(result?) {

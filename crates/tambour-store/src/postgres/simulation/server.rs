@@ -30,7 +30,7 @@ const SILENCE: Duration = Duration::from_millis(600);
 /// Epoch of the lease of the server that takes over first. A run is asked again once.
 const FIRST_TAKEOVER: i64 = 2;
 
-/// What all servers and readers of a simulation share.
+/// State that all servers and readers of a simulation share.
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) scheduler: Scheduler,
