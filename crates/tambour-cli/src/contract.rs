@@ -23,7 +23,7 @@ pub(crate) enum ContractCommand {
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  tambour contract show thinkingml --lang en\n  \
     tambour contract show ai_say --option ai_say.role=coach --format json-schema\n  \
-    tambour contract show aiplan --tools tools.json --format gbnf")]
+    tambour contract show aiplan --format gbnf")]
 pub(crate) struct ShowCommand {
     /// Dialect
     #[arg(value_parser = PossibleValuesParser::new(args::instructable_dialects()))]
