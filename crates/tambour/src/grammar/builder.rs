@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::json::JsonStyle;
+use super::json_tokens::StringBounds;
 use super::{CharClass, FreeText, Grammar, GrammarNote, Node, NoteKind, sequence_of};
 use crate::error::{Error, Result};
 
 /// Maximum number of nodes of one grammar.
 const MAX_NODES: usize = 200_000;
 
-/// Maximum number of notes; a schema may have any number of keywords.
-const MAX_NOTES: usize = 200;
+/// Maximum number of notes on keywords; a schema may have any number of them.
+const MAX_KEYWORD_NOTES: usize = 200;
 
 /// Code of the rule that a key occurs once.
 const DUPLICATE_KEY: &str = "duplicate_key";
@@ -41,9 +42,17 @@ pub struct GrammarBuilder {
     pub(super) rules: Vec<(String, Node)>,
     /// Names of the rules without a number.
     names: BTreeSet<String>,
-    pub(super) notes: Vec<GrammarNote>,
+    notes: Vec<GrammarNote>,
+    /// Notes so far.
+    known_notes: BTreeSet<(NoteKind, String, String)>,
+    /// Number of notes on keywords, those left out too.
+    keyword_count: usize,
+    /// True if an object may have members that its schema does not list.
+    has_open_objects: bool,
     /// Rules of any JSON value by style and depth.
     pub(super) any_values: BTreeMap<(JsonStyle, u32), usize>,
+    /// Rules of strings by style and bounds.
+    pub(super) strings: BTreeMap<(JsonStyle, StringBounds), usize>,
     node_count: usize,
 }
 
@@ -52,7 +61,12 @@ impl GrammarBuilder {
     ///
     /// # Errors
     /// No reply satisfies the grammar.
-    pub fn finish(self, title: &str, root: Node) -> Result<Grammar> {
+    pub fn finish(mut self, title: &str, mut root: Node) -> Result<Grammar> {
+        self.remove_never(&mut root);
+        if let Some(count) = self.keyword_count.checked_sub(MAX_KEYWORD_NOTES).filter(|count| *count > 0) {
+            let text = format!("{count} more keywords, which this list leaves out: the checker tests them");
+            self.notes.push(GrammarNote { kind: NoteKind::UncheckedKeyword, subject: "#".to_owned(), text });
+        }
         if root.is_never() {
             return Err(Error::invalid(format!(
                 "no reply can satisfy the contract `{title}` under these options: look for a schema that no \
@@ -60,6 +74,29 @@ impl GrammarBuilder {
             )));
         }
         Ok(Grammar { title: title.to_owned(), root, rules: self.rules, notes: self.notes })
+    }
+
+    /// Removes the parts that refer to rules that no text satisfies.
+    fn remove_never(&mut self, root: &mut Node) {
+        let mut is_known = vec![false; self.rules.len()];
+        let mut rest: Vec<usize> = (0..self.rules.len()).collect();
+        loop {
+            let len = rest.len();
+            rest.retain(|&index| {
+                is_known[index] = self.rules[index].1.is_satisfiable(&is_known);
+                !is_known[index]
+            });
+            if rest.len() == len {
+                break;
+            }
+            // Rules refer to earlier ones and to later ones.
+            rest.reverse();
+        }
+        if rest.is_empty() {
+            return;
+        }
+        root.remove_never(&is_known);
+        self.rules.iter_mut().for_each(|(_, node)| node.remove_never(&is_known));
     }
 
     /// Adds a rule, and returns the reference to it.
@@ -74,8 +111,11 @@ impl GrammarBuilder {
         let letters =
             name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
         let mut stem: String = letters.take(32).collect::<String>().trim_matches('-').to_owned();
-        // Writers name rules of free texts `text-…`.
-        if !stem.starts_with(|c: char| c.is_ascii_lowercase()) || stem.starts_with("text") {
+        // Writers name rules of free texts `text-…`, and others `part-…`.
+        if !stem.starts_with(|c: char| c.is_ascii_lowercase())
+            || stem.starts_with("text")
+            || stem.starts_with("part")
+        {
             stem.insert_str(0, "rule-");
         }
         // A stem that ends in a number could be the name of a later rule.
@@ -105,18 +145,29 @@ impl GrammarBuilder {
 
     /// Returns whether an object may have members that its schema does not list.
     pub(crate) fn has_open_objects(&self) -> bool {
-        self.notes.iter().any(|note| note.subject == DUPLICATE_KEY)
+        self.has_open_objects
+    }
+
+    /// Notes the keywords of the schema at `place` but the `stated` ones and annotations.
+    pub(crate) fn leave_keywords(&mut self, schema: &Value, stated: &[&str], place: &str) {
+        for key in schema.as_object().into_iter().flatten().map(|(key, _)| key) {
+            if !stated.contains(&&**key) && !super::json::is_annotation(key) {
+                let text = format!("`{key}`: the checker tests it");
+                self.note(NoteKind::UncheckedKeyword, &format!("{place}/{key}"), &text);
+            }
+        }
     }
 
     /// Notes the rule that arguments satisfy their schema, if the grammar does not state all of the schemas.
     pub(crate) fn leave_arguments(&mut self) {
-        if self.notes.iter().any(|note| note.kind == NoteKind::UncheckedKeyword) {
+        if self.keyword_count > 0 {
             self.leave(&["tool_args_invalid"], "the grammar does not state all keywords of the schemas");
         }
     }
 
     /// Notes that an object may have members that its schema does not list.
     pub(super) fn leave_open_object(&mut self) {
+        self.has_open_objects = true;
         self.leave(&[DUPLICATE_KEY], "members that no schema lists may have one key twice");
     }
 
@@ -131,10 +182,16 @@ impl GrammarBuilder {
     }
 
     pub(super) fn note(&mut self, kind: NoteKind, subject: &str, text: &str) {
-        let is_same = |note: &GrammarNote| note.kind == kind && note.subject == subject && note.text == text;
-        if self.notes.len() < MAX_NOTES && !self.notes.iter().any(is_same) {
-            self.notes.push(GrammarNote { kind, subject: subject.to_owned(), text: text.to_owned() });
+        if !self.known_notes.insert((kind, subject.to_owned(), text.to_owned())) {
+            return;
         }
+        if kind == NoteKind::UncheckedKeyword {
+            self.keyword_count += 1;
+            if self.keyword_count > MAX_KEYWORD_NOTES {
+                return;
+            }
+        }
+        self.notes.push(GrammarNote { kind, subject: subject.to_owned(), text: text.to_owned() });
     }
 }
 

@@ -1,12 +1,14 @@
 //! JSON of a schema as a tree.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::json_tokens::{self, StringBounds, colon, list};
 use super::merge::merge;
 use super::number::{self, NumberBounds};
-use super::{CharClass, GrammarBuilder, Node, NoteKind};
+use super::{GrammarBuilder, Node, NoteKind};
 use crate::error::{Error, Result};
 
 /// Maximum nesting of schemas, through references that are joined too.
@@ -37,7 +39,7 @@ pub struct JsonStyle {
 }
 
 /// Keywords that say nothing about values.
-const ANNOTATIONS: [&str; 18] = [
+const ANNOTATIONS: [&str; 16] = [
     "$schema",
     "$id",
     "$comment",
@@ -53,13 +55,14 @@ const ANNOTATIONS: [&str; 18] = [
     "writeOnly",
     "contentMediaType",
     "contentEncoding",
-    "format",
     "$vocabulary",
-    "x-callers",
 ];
 
+/// Keywords that are joined with those beside them.
+const COMPOSITIONS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
+
 /// Keywords that the grammar states, at least in part.
-const STATED: [&str; 23] = [
+const STATED: [&str; 22] = [
     "$ref",
     "type",
     "enum",
@@ -81,7 +84,6 @@ const STATED: [&str; 23] = [
     "maximum",
     "exclusiveMinimum",
     "exclusiveMaximum",
-    "nullable",
     "$dynamicAnchor",
 ];
 
@@ -91,9 +93,41 @@ impl GrammarBuilder {
     /// # Errors
     /// A reference leads nowhere or only to itself, or the schema is too large or nests too deeply.
     pub fn json(&mut self, schema: &Value, style: JsonStyle) -> Result<Node> {
-        let mut compiler = SchemaCompiler { builder: self, root: schema, style, references: BTreeMap::new() };
+        let mut compiler = SchemaCompiler {
+            builder: self,
+            root: schema,
+            style,
+            references: BTreeMap::new(),
+            joined: BTreeMap::new(),
+            pending: Vec::new(),
+        };
         let node = compiler.value(schema, "#", 0)?;
+        while let Some(part) = compiler.pending.pop() {
+            let node = compiler.value(&part.schema, &part.place, 0)?;
+            compiler.builder.rules[part.rule].1 = node;
+        }
+        compiler.check_circles()?;
         Ok(Node::Json { schema: schema.clone(), node: Box::new(node) })
+    }
+
+    /// Any string.
+    pub(super) fn any_string(&mut self, style: JsonStyle) -> Node {
+        self.string(style, StringBounds::default())
+    }
+
+    /// A string of one kind, which is a rule.
+    fn string(&mut self, style: JsonStyle, bounds: StringBounds) -> Node {
+        if let Some(index) = self.strings.get(&(style, bounds)) {
+            return Node::Rule(*index);
+        }
+        let node = json_tokens::string(style, bounds);
+        if node.is_never() {
+            return node;
+        }
+        let index = self.reserve_rule("string");
+        self.rules[index].1 = node;
+        self.strings.insert((style, bounds), index);
+        Node::Rule(index)
     }
 
     /// Any JSON value that nests at most `levels` deep.
@@ -102,14 +136,13 @@ impl GrammarBuilder {
             return Node::Rule(*index);
         }
         let mut parts = vec![
-            string(style, StringBounds::default()),
+            self.any_string(style),
             number::number(NumberBounds::default()),
             Node::choice(["true", "false", "null"].map(Node::literal)),
         ];
         if levels > 0 {
             let inner = self.any_value(style, levels - 1);
-            let member =
-                Node::sequence([string(style, StringBounds::default()), colon(style), inner.clone()]);
+            let member = Node::sequence([self.any_string(style), colon(), inner.clone()]);
             parts.push(list("{", member, "}", (0, None), style));
             parts.push(list("[", inner, "]", (0, None), style));
         }
@@ -120,105 +153,29 @@ impl GrammarBuilder {
     }
 }
 
-/// Bounds of a string.
-#[derive(Clone, Copy, Debug, Default)]
-struct StringBounds {
-    min: u32,
-    max: Option<u32>,
-    /// True if it needs a character that is not white space.
-    is_filled: bool,
-}
-
-/// White space where a line may break.
-fn space(style: JsonStyle) -> Node {
-    let blank = || Node::Class(CharClass::of(" "));
-    match style.space {
-        JsonSpace::Line => Node::token([blank()]).optional(),
-        JsonSpace::Pretty => {
-            let indentation = Node::Class(CharClass::of(" \t")).repeat(0, Some(24));
-            let line = Node::sequence([Node::literal("\r").optional(), Node::literal("\n"), indentation]);
-            Node::token([Node::choice([blank().repeat(1, Some(2)), line])]).optional()
-        }
-    }
-}
-
-fn colon(style: JsonStyle) -> Node {
-    let _ = style;
-    Node::sequence([Node::literal(":"), Node::token([Node::literal(" ")]).optional()])
-}
-
-/// Items between brackets, from `count.0` to `count.1`.
-fn list(open: &str, item: Node, close: &str, count: (u32, Option<u32>), style: JsonStyle) -> Node {
-    let (min, max) = count;
-    if max == Some(0) {
-        return Node::sequence([Node::literal(open), space(style), Node::literal(close)]);
-    }
-    let more = Node::sequence([Node::literal(","), space(style), item.clone()]);
-    let rest = more.repeat(min.saturating_sub(1), max.map(|max| max - 1));
-    let items = Node::sequence([item, rest, space(style)]);
-    let items = if min == 0 { items.optional() } else { items };
-    Node::sequence([Node::literal(open), space(style), items, Node::literal(close)])
-}
-
-/// A string.
-fn string(style: JsonStyle, bounds: StringBounds) -> Node {
-    let hex = || Node::Class(CharClass::new([('0', '9'), ('a', 'f'), ('A', 'F')]));
-    let class = |text: &str| Node::Class(CharClass::of(text));
-    let excluded = CharClass::of(if style.escapes_tags { "\"\\<＜\u{7F}" } else { "\"\\\u{7F}" });
-    let plain = CharClass::new([('\0', '\u{1F}')]).union(&excluded).negate();
-    let blank = CharClass::blank();
-    // A pair of surrogates is one character.
-    let pair = Node::sequence([
-        class("dD"),
-        class("89abAB"),
-        hex().repeat(2, Some(2)),
-        Node::literal("\\u"),
-        class("dD"),
-        Node::Class(CharClass::new([('c', 'f'), ('C', 'F')])),
-        hex().repeat(2, Some(2)),
-    ]);
-    let low =
-        Node::sequence([class("dD"), Node::Class(CharClass::new([('0', '7')])), hex().repeat(2, Some(2))]);
-    let not_d = Node::Class(CharClass::new([('1', '9'), ('a', 'c'), ('e', 'f'), ('A', 'C'), ('E', 'F')]));
-    let other = Node::sequence([not_d, hex().repeat(3, Some(3))]);
-    let zero = Node::sequence([
-        Node::literal("00"),
-        Node::Class(CharClass::new([('2', '7'), ('a', 'f'), ('A', 'F')])),
-        hex(),
-    ]);
-    let code = Node::sequence([Node::literal("u"), Node::choice([pair, low, other, zero])]);
-    let escape = |of: Node| Node::sequence([Node::literal("\\"), of]);
-    let any = || {
-        Node::choice([Node::Class(plain.clone()), escape(Node::choice([class("\"\\/bfnrt"), code.clone()]))])
-    };
-    let filled = || Node::choice([Node::Class(plain.without(&blank)), escape(class("\"\\/"))]);
-    let blanks = Node::choice([Node::Class(CharClass::of(" \u{3000}")), escape(class("nrt"))]);
-    let quote = || Node::literal("\"");
-    let StringBounds { min, max, is_filled } = bounds;
-    let body = match (is_filled, max) {
-        (false, max) => any().repeat(min, max),
-        (true, None) => {
-            Node::sequence([blanks.repeat(0, None), filled(), any().repeat(min.saturating_sub(1), None)])
-        }
-        (true, Some(max)) => {
-            Node::sequence([filled(), any().repeat(min.saturating_sub(1), Some(max.saturating_sub(1)))])
-        }
-    };
-    Node::token([quote(), body, quote()])
-}
-
 /// Compiler of one schema.
-struct SchemaCompiler<'a> {
-    builder: &'a mut GrammarBuilder,
+pub(super) struct SchemaCompiler<'a> {
+    pub(super) builder: &'a mut GrammarBuilder,
     root: &'a Value,
-    style: JsonStyle,
+    pub(super) style: JsonStyle,
     /// Rules of references by pointer.
     references: BTreeMap<String, usize>,
+    /// Rules of schemas that are joined of several, by their text.
+    joined: BTreeMap<String, usize>,
+    /// Schemas of rules that have no node yet.
+    pending: Vec<PendingSchema<'a>>,
 }
 
-impl SchemaCompiler<'_> {
+/// Schema that is compiled after the one that refers to it.
+struct PendingSchema<'a> {
+    schema: Cow<'a, Value>,
+    place: String,
+    rule: usize,
+}
+
+impl<'a> SchemaCompiler<'a> {
     /// Values of the schema at `place`, its JSON Pointer after `#`.
-    fn value(&mut self, schema: &Value, place: &str, level: usize) -> Result<Node> {
+    pub(super) fn value(&mut self, schema: &Value, place: &str, level: usize) -> Result<Node> {
         self.builder.count(4, place)?;
         if level > MAX_LEVELS {
             return Err(Error::invalid(format!(
@@ -232,7 +189,7 @@ impl SchemaCompiler<'_> {
             _ => return Ok(Node::never()),
         };
         self.note_keywords(fields, place);
-        if let Some(node) = self.reference(schema, fields, place, level)? {
+        if let Some(node) = self.reference(schema, fields, place)? {
             return Ok(node);
         }
         if let Some(node) = self.composition(fields, place, level)? {
@@ -246,7 +203,7 @@ impl SchemaCompiler<'_> {
         for name in &types {
             parts.push(self.typed(name, fields, place, level)?);
         }
-        if types.is_empty() {
+        if types.is_empty() && !fields.contains_key("type") {
             return Ok(self.any_value());
         }
         Ok(Node::choice(parts))
@@ -254,6 +211,7 @@ impl SchemaCompiler<'_> {
 
     fn any_value(&mut self) -> Node {
         self.builder.leave_open_object();
+        self.builder.restrict(number::RESTRICTION);
         self.builder
             .restrict(&format!("a value without a schema nests at most {MAX_ANY_LEVELS} levels deep"));
         self.builder.any_value(self.style, MAX_ANY_LEVELS)
@@ -261,14 +219,18 @@ impl SchemaCompiler<'_> {
 
     /// Notes the keywords that the grammar does not state.
     fn note_keywords(&mut self, fields: &Map<String, Value>, place: &str) {
+        let lists_values = fields.contains_key("enum") || fields.contains_key("const");
         for (key, value) in fields {
             let is_stated = match key.as_str() {
+                // Listed values are written as they are.
+                key if lists_values && !matches!(key, "const" | "enum" | "type") => {
+                    is_annotation(key) || COMPOSITIONS.contains(&key)
+                }
                 "pattern" => value == "\\S",
                 "uniqueItems" => value == false,
-                // Numbers of this kind have their own bounds.
-                "exclusiveMinimum" | "exclusiveMaximum" => value.as_i64().is_some(),
-                "minimum" | "maximum" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
-                "format" => false,
+                "exclusiveMinimum" | "exclusiveMaximum" | "minimum" | "maximum" => {
+                    whole_bound(value).is_some()
+                }
                 key => ANNOTATIONS.contains(&key) || STATED.contains(&key) || key.starts_with("x-"),
             };
             if !is_stated {
@@ -279,7 +241,7 @@ impl SchemaCompiler<'_> {
     }
 
     /// Schema that a reference leads to.
-    fn resolve(&self, reference: &str, place: &str) -> Result<&Value> {
+    fn resolve(&self, reference: &str, place: &str) -> Result<&'a Value> {
         let pointer = reference.strip_prefix('#').map(percent_decode);
         let target = pointer.as_deref().and_then(|pointer| self.root.pointer(pointer));
         target.ok_or_else(|| {
@@ -296,7 +258,6 @@ impl SchemaCompiler<'_> {
         schema: &Value,
         fields: &Map<String, Value>,
         place: &str,
-        level: usize,
     ) -> Result<Option<Node>> {
         let Some(reference) = fields.get("$ref").and_then(Value::as_str) else { return Ok(None) };
         let has_more = fields.keys().any(|key| key != "$ref" && !is_annotation(key));
@@ -305,26 +266,66 @@ impl SchemaCompiler<'_> {
             rest.as_object_mut().map(|fields| fields.shift_remove("$ref"));
             let (merged, lost) = merge(&rest, self.resolve(reference, place)?);
             self.note_lost(&lost, place);
-            self.builder.count(weight(&merged), place)?;
-            return self.value(&merged, place, level + 1).map(Some);
+            return self.join_later(merged, place).map(Some);
         }
         if let Some(index) = self.references.get(reference) {
             return Ok(Some(Node::Rule(*index)));
         }
-        let target = self.resolve(reference, place)?.clone();
-        if target.get("$ref").and_then(Value::as_str) == Some(reference) {
-            return Err(Error::invalid(format!("the reference `{reference}` at {place} leads to itself")));
-        }
-        let name = reference.rsplit('/').next().unwrap_or("json").to_owned();
-        let index = self.builder.reserve_rule(&format!("json-{name}"));
-        self.references.insert(reference.to_owned(), index);
+        let target = self.resolve(reference, place)?;
+        let name = reference.rsplit('/').next().unwrap_or("json");
+        let rule = self.builder.reserve_rule(&format!("json-{name}"));
+        self.references.insert(reference.to_owned(), rule);
         // The place of the target, so that notes name it once.
-        let node = self.value(&target, reference, level + 1)?;
-        if matches!(node, Node::Rule(target) if target == index) {
-            return Err(Error::invalid(format!("the reference `{reference}` at {place} leads to itself")));
+        self.pending.push(PendingSchema { schema: Cow::Borrowed(target), place: reference.to_owned(), rule });
+        Ok(Some(Node::Rule(rule)))
+    }
+
+    /// Rule of a schema that is joined of several, one of which is a reference: it may contain itself.
+    fn join_later(&mut self, merged: Value, place: &str) -> Result<Node> {
+        self.builder.count(weight(&merged), place)?;
+        let text = merged.to_string();
+        if let Some(index) = self.joined.get(&text) {
+            return Ok(Node::Rule(*index));
         }
-        self.builder.rules[index].1 = node;
-        Ok(Some(Node::Rule(index)))
+        let name = place.rsplit('/').next().unwrap_or("json");
+        let rule = self.builder.reserve_rule(&format!("json-{name}"));
+        self.joined.insert(text, rule);
+        self.pending.push(PendingSchema { schema: Cow::Owned(merged), place: place.to_owned(), rule });
+        Ok(Node::Rule(rule))
+    }
+
+    /// Checks that no rule leads back to itself before it reads a character.
+    fn check_circles(&self) -> Result<()> {
+        let mut is_done = vec![false; self.builder.rules.len()];
+        let starts = self.references.iter().map(|(reference, index)| (&**reference, *index));
+        let joined = self.joined.values().map(|index| ("#", *index));
+        for (reference, start) in starts.chain(joined) {
+            // Rules on the way, each with those that it may still begin with.
+            let mut path: Vec<(usize, Vec<usize>)> = Vec::new();
+            let mut is_open = BTreeSet::new();
+            let mut next = Some(start);
+            loop {
+                if let Some(index) = next.take().filter(|index| !is_done[*index]) {
+                    if !is_open.insert(index) {
+                        return Err(Error::invalid(format!(
+                            "the reference `{reference}` leads to itself: a schema that contains itself does so \
+                             within an array or an object"
+                        )));
+                    }
+                    let mut first = Vec::new();
+                    collect_first(&self.builder.rules[index].1, &mut first);
+                    path.push((index, first));
+                }
+                let Some((index, first)) = path.last_mut() else { break };
+                next = first.pop();
+                if next.is_none() {
+                    is_done[*index] = true;
+                    is_open.remove(index);
+                    path.pop();
+                }
+            }
+        }
+        Ok(())
     }
 
     fn note_lost(&mut self, lost: &[String], place: &str) {
@@ -348,6 +349,9 @@ impl SchemaCompiler<'_> {
             let is_plain = rest.keys().all(|key| is_annotation(key));
             let rest = Value::Object(rest);
             if key == "allOf" {
+                if let ([branch], true) = (&**branches, is_plain) {
+                    return self.value(branch, &format!("{place}/allOf/0"), level + 1).map(Some);
+                }
                 let mut merged = rest;
                 for branch in branches {
                     let branch = self.follow(branch, place)?;
@@ -355,6 +359,9 @@ impl SchemaCompiler<'_> {
                     self.note_lost(&lost, place);
                     self.builder.count(weight(&next), place)?;
                     merged = next;
+                }
+                if branches.iter().any(|branch| branch.get("$ref").is_some()) {
+                    return self.join_later(merged, place).map(Some);
                 }
                 return self.value(&merged, place, level + 1).map(Some);
             }
@@ -370,7 +377,7 @@ impl SchemaCompiler<'_> {
                 self.builder.count(weight(&merged), &branch_place)?;
                 parts.push(self.value(&merged, &branch_place, level + 1)?);
             }
-            if key == "oneOf" && branches.len() > 1 && !are_distinct(branches) {
+            if key == "oneOf" && branches.len() > 1 && !are_distinct(&rest, branches) {
                 let text = "`oneOf`: a value may satisfy more than one branch, and the checker tests it";
                 self.builder.note(NoteKind::UncheckedKeyword, &format!("{place}/oneOf"), text);
             }
@@ -398,8 +405,7 @@ impl SchemaCompiler<'_> {
         }
         let types = type_names(fields);
         let is_allowed = |value: &&Value| {
-            let is_listed = listed.is_none_or(|list| list.contains(value));
-            is_listed && constant.is_none_or(|constant| constant == *value) && types.is_none_or_matches(value)
+            constant.is_none_or(|constant| constant == *value) && types.is_none_or_matches(value)
         };
         self.builder.count(listed.map_or(1, Vec::len), place)?;
         let candidates =
@@ -435,10 +441,13 @@ impl SchemaCompiler<'_> {
     /// Values of one type.
     fn typed(&mut self, name: &str, fields: &Map<String, Value>, place: &str, level: usize) -> Result<Node> {
         let number = |key: &str| fields.get(key).and_then(Value::as_u64);
+        if matches!(name, "integer" | "number") {
+            self.builder.restrict(number::RESTRICTION);
+        }
         Ok(match name {
             "null" => Node::literal("null"),
             "boolean" => Node::choice([Node::literal("true"), Node::literal("false")]),
-            "integer" => number::integer(bounds(fields)),
+            "integer" => self.counted(number::integer(bounds(fields, 1)), place)?,
             "number" => {
                 for key in ["exclusiveMinimum", "exclusiveMaximum"] {
                     if fields.contains_key(key) {
@@ -446,7 +455,7 @@ impl SchemaCompiler<'_> {
                         self.builder.note(NoteKind::UncheckedKeyword, &format!("{place}/{key}"), &text);
                     }
                 }
-                number::number(bounds(fields))
+                self.counted(number::number(bounds(fields, 0)), place)?
             }
             "string" => {
                 let (min, max) = self.counts(number("minLength"), number("maxLength"), "Length", place);
@@ -455,15 +464,21 @@ impl SchemaCompiler<'_> {
                     self.builder
                         .restrict("a text of bounded length begins with a character that is not white space");
                 }
-                string(self.style, StringBounds { min, max, is_filled })
+                self.builder.string(self.style, StringBounds { min, max, is_filled })
             }
             "array" => self.array(fields, place, level)?,
             _ => self.object(fields, place, level)?,
         })
     }
 
+    /// A node of which the builder counts all parts.
+    fn counted(&mut self, node: Node, place: &str) -> Result<Node> {
+        self.builder.count(node.size(), place)?;
+        Ok(node)
+    }
+
     /// Bounds of a repetition; larger ones are noted and left out.
-    fn counts(
+    pub(super) fn counts(
         &mut self,
         min: Option<u64>,
         max: Option<u64>,
@@ -480,159 +495,6 @@ impl SchemaCompiler<'_> {
             u32::try_from(number).ok()
         };
         (stated(min, "min").unwrap_or_default(), stated(max, "max"))
-    }
-
-    fn array(&mut self, fields: &Map<String, Value>, place: &str, level: usize) -> Result<Node> {
-        let number = |key: &str| fields.get(key).and_then(Value::as_u64);
-        let (min, max) = self.counts(number("minItems"), number("maxItems"), "Items", place);
-        if max.is_some_and(|max| max < min) {
-            return Ok(Node::never());
-        }
-        let any = Value::Bool(true);
-        let item = self.value(fields.get("items").unwrap_or(&any), &format!("{place}/items"), level + 1)?;
-        let Some(prefix) =
-            fields.get("prefixItems").and_then(Value::as_array).filter(|list| !list.is_empty())
-        else {
-            let max = if item.is_never() { Some(0) } else { max };
-            if item.is_never() && min > 0 {
-                return Ok(Node::never());
-            }
-            let item = self.share("item", item);
-            return Ok(list("[", item, "]", (min, max), self.style));
-        };
-        self.builder.restrict("an array with `prefixItems` has all of them");
-        let mut parts = vec![Node::literal("["), space(self.style)];
-        for (index, schema) in prefix.iter().enumerate() {
-            if index > 0 {
-                parts.extend([Node::literal(","), space(self.style)]);
-            }
-            parts.push(self.value(schema, &format!("{place}/prefixItems/{index}"), level + 1)?);
-        }
-        let len = u32::try_from(prefix.len()).unwrap_or(u32::MAX);
-        if !item.is_never() && max.is_none_or(|max| max > len) {
-            let more = Node::sequence([Node::literal(","), space(self.style), item]);
-            parts.push(more.repeat(min.saturating_sub(len), max.map(|max| max - len)));
-        }
-        parts.extend([space(self.style), Node::literal("]")]);
-        Ok(Node::sequence(parts))
-    }
-
-    fn object(&mut self, fields: &Map<String, Value>, place: &str, level: usize) -> Result<Node> {
-        let empty = Map::new();
-        let properties = fields.get("properties").and_then(Value::as_object).unwrap_or(&empty);
-        let required: Vec<&str> = fields
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        let additional = fields.get("additionalProperties");
-        let mut members: Vec<(Node, bool)> = Vec::new();
-        for (name, schema) in properties {
-            let is_required = required.contains(&name.as_str());
-            let value = self.value(schema, &format!("{place}/properties/{}", escape_key(name)), level + 1)?;
-            match (value.is_never(), is_required) {
-                (true, true) => return Ok(Node::never()),
-                (true, false) => {}
-                (false, _) => {
-                    let member = self.member(name, value);
-                    let member = if is_required { member } else { self.share(name, member) };
-                    members.push((member, is_required));
-                }
-            }
-        }
-        for name in required.iter().filter(|name| !properties.contains_key(**name)) {
-            let any = Value::Bool(true);
-            let value = self.value(additional.unwrap_or(&any), &format!("{place}/required"), level + 1)?;
-            members.push((self.member(name, value), true));
-        }
-        let is_open = match additional {
-            Some(Value::Bool(is_open)) => *is_open,
-            Some(_) => true,
-            // A schema with properties means these; only one without any means all objects.
-            None => members.is_empty() && properties.is_empty(),
-        };
-        if additional.is_none() && !is_open {
-            self.builder.restrict("an object has only the properties that its schema lists");
-        }
-        if members.len() > 1 {
-            self.builder.restrict("the members of an object come in the order of its schema");
-        }
-        let style = self.style;
-        let extra = if is_open {
-            self.builder.leave_open_object();
-            let any = Value::Bool(true);
-            let value =
-                self.value(additional.unwrap_or(&any), &format!("{place}/additionalProperties"), level + 1)?;
-            if !members.is_empty() {
-                let text = "`additionalProperties`: such a member may have the name of a property";
-                self.builder.note(NoteKind::UncheckedKeyword, &format!("{place}/additionalProperties"), text);
-            }
-            let member = Node::sequence([string(style, StringBounds::default()), colon(style), value]);
-            Some(self.share("member", member))
-        } else {
-            None
-        };
-        if members.is_empty() {
-            return Ok(match extra {
-                Some(member) => list("{", member, "}", (0, None), style),
-                None => list("{", Node::never(), "}", (0, Some(0)), style),
-            });
-        }
-        Ok(self.members(members, extra.as_ref(), place))
-    }
-
-    /// A part that the tree has more than once; a rule, unless it is small.
-    fn share(&mut self, name: &str, node: Node) -> Node {
-        match node {
-            Node::Literal(_) | Node::Token(_) | Node::Rule(_) => node,
-            node => self.builder.rule(name, node),
-        }
-    }
-
-    /// A member of an object.
-    fn member(&mut self, name: &str, value: Node) -> Node {
-        let mut key = Value::from(name).to_string();
-        if self.style.escapes_tags {
-            key = key.replace('<', "\\u003c");
-        }
-        Node::sequence([Node::literal(key), colon(self.style), value])
-    }
-
-    /// Members in their order: each with whether it must be there. Others repeat at the end.
-    fn members(&mut self, members: Vec<(Node, bool)>, extra: Option<&Node>, place: &str) -> Node {
-        let style = self.style;
-        let comma = || Node::sequence([Node::literal(","), space(style)]);
-        let has_required = members.iter().any(|(_, is_required)| *is_required);
-        // What follows each member, from the last one on.
-        let mut tail = match extra {
-            Some(extra) => Node::sequence([comma(), extra.clone()]).repeat(0, None),
-            None => Node::Sequence(Vec::new()),
-        };
-        // Alternatives for the first member of the object, the last one first.
-        let mut starts: Vec<Node> =
-            extra.iter().map(|extra| Node::sequence([(*extra).clone(), tail.clone()])).collect();
-        if has_required {
-            starts.clear();
-        }
-        for (member, is_required) in members.into_iter().rev() {
-            if is_required {
-                starts.clear();
-            }
-            starts.push(Node::sequence([member.clone(), tail.clone()]));
-            let next = Node::sequence([comma(), member]);
-            let next = if is_required { next } else { next.optional() };
-            tail = Node::sequence([next, tail]);
-            if !is_required {
-                let name = place.rsplit('/').next().unwrap_or("object");
-                tail = self.builder.rule(&format!("{name}-more"), tail);
-            }
-        }
-        starts.reverse();
-        let body = Node::sequence([Node::choice(starts), space(style)]);
-        let body = if has_required { body } else { body.optional() };
-        Node::sequence([Node::literal("{"), space(style), body, Node::literal("}")])
     }
 }
 
@@ -664,18 +526,20 @@ fn type_names(fields: &Map<String, Value>) -> TypeNames {
     })
 }
 
-/// Bounds of a number; bounds with a fraction are left out.
-fn bounds(fields: &Map<String, Value>) -> NumberBounds {
-    let whole = |key: &str| {
-        let number = fields.get(key).and_then(Value::as_f64).filter(|number| number.fract() == 0.0)?;
-        // Numbers of this size are exact.
-        (number.abs() < 9.0e15).then_some(number as i64)
-    };
-    let is_integer = type_names(fields).0.is_some_and(|names| names == ["integer"]);
-    let step = i64::from(is_integer);
+/// Bounds of a number; bounds with a fraction and very large ones are left out. An exclusive bound is `step` from
+/// the range.
+fn bounds(fields: &Map<String, Value>, step: i64) -> NumberBounds {
+    let whole = |key: &str| fields.get(key).and_then(whole_bound);
     let min = [whole("minimum"), whole("exclusiveMinimum").map(|number| number + step)];
     let max = [whole("maximum"), whole("exclusiveMaximum").map(|number| number - step)];
     NumberBounds { min: min.into_iter().flatten().max(), max: max.into_iter().flatten().min() }
+}
+
+/// A bound that the grammar states.
+fn whole_bound(value: &Value) -> Option<i64> {
+    let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+    // Numbers of this size are exact.
+    (number.abs() < 9.0e14).then_some(number as i64)
 }
 
 /// Number of values in a schema.
@@ -687,38 +551,53 @@ fn weight(schema: &Value) -> usize {
     }
 }
 
-fn is_annotation(key: &str) -> bool {
+pub(super) fn is_annotation(key: &str) -> bool {
     ANNOTATIONS.contains(&key) || key.starts_with("x-")
 }
 
-/// Returns whether no value can satisfy two of the branches: objects that differ in a constant member, or
-/// values of different types.
-fn are_distinct(branches: &[Value]) -> bool {
-    let constants = |branch: &Value| -> Vec<(String, Value)> {
-        let properties = branch.get("properties").and_then(Value::as_object);
-        let constants = properties
-            .into_iter()
-            .flatten()
-            .filter_map(|(name, schema)| Some((name.clone(), schema.get("const")?.clone())));
-        constants.collect()
+/// Adds the rules that a text of the node may begin with.
+fn collect_first(node: &Node, found: &mut Vec<usize>) {
+    match node {
+        Node::Rule(index) => found.push(*index),
+        Node::Choice(parts) => parts.iter().for_each(|part| collect_first(part, found)),
+        // All other values of JSON begin with a character of their own.
+        _ => {}
+    }
+}
+
+/// Returns whether no value can satisfy two of the branches: they have different types, and the objects have
+/// different constants in a member that they require.
+fn are_distinct(rest: &Value, branches: &[Value]) -> bool {
+    let mut types = BTreeSet::new();
+    let mut objects: Vec<&Value> = Vec::new();
+    for branch in branches {
+        match branch.get("type").or_else(|| rest.get("type")).and_then(Value::as_str) {
+            Some("object") => objects.push(branch),
+            Some("integer" | "number") if !types.insert("number") => return false,
+            Some("integer" | "number") => {}
+            Some(name) if types.insert(name) => {}
+            _ => return false,
+        }
+    }
+    let requires = |schema: &Value, name: &str| {
+        let names = schema.get("required").and_then(Value::as_array);
+        names.into_iter().flatten().any(|required| required == name)
     };
-    let kind = |branch: &Value| branch.get("type").and_then(Value::as_str).map(str::to_owned);
-    branches.iter().enumerate().all(|(index, first)| {
-        branches[index + 1..].iter().all(|second| {
-            let differs = kind(first).zip(kind(second)).is_some_and(|(first, second)| {
-                let numbers = ["integer", "number"];
-                first != second && !(numbers.contains(&&*first) && numbers.contains(&&*second))
-            });
-            let others = constants(second);
-            let has_conflict = |(name, value): &(String, Value)| {
-                others.iter().any(|(other_name, other)| other_name == name && other != value)
-            };
-            differs || constants(first).iter().any(has_conflict)
-        })
+    let constant = |branch: &Value, name: &str| {
+        let value = branch.get("properties")?.get(name)?.get("const")?;
+        // Numbers of different spellings may be equal.
+        let value = value.as_f64().map_or_else(|| value.to_string(), |number| number.to_string());
+        (requires(branch, name) || requires(rest, name)).then_some(value)
+    };
+    let [first, _, ..] = &objects[..] else { return true };
+    let names = first.get("properties").and_then(Value::as_object);
+    names.into_iter().flatten().any(|(name, _)| {
+        let mut values = BTreeSet::new();
+        objects.iter().all(|branch| constant(branch, name).is_some_and(|value| values.insert(value)))
     })
 }
 
-fn escape_key(key: &str) -> String {
+pub(super) fn escape_key(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 

@@ -10,6 +10,8 @@ mod chars;
 mod free_text;
 mod gbnf;
 mod json;
+mod json_parts;
+mod json_tokens;
 mod lark;
 mod merge;
 mod number;
@@ -87,7 +89,7 @@ pub struct GrammarNote {
 }
 
 /// Kind of a [`GrammarNote`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoteKind {
     /// The grammar forbids what the contract allows.
     Restriction,
@@ -157,6 +159,9 @@ impl Node {
     /// Creates a repetition.
     #[must_use]
     pub fn repeat(self, min: u32, max: Option<u32>) -> Node {
+        if max == Some(0) {
+            return Node::Sequence(Vec::new());
+        }
         Node::Repeat { node: Box::new(self), min, max }
     }
 
@@ -197,6 +202,48 @@ impl Node {
             Node::Token(node) | Node::Json { node, .. } => node.is_never(),
             Node::Class(class) => class.is_empty(),
             Node::Literal(_) | Node::Text(_) | Node::Rule(_) => false,
+        }
+    }
+
+    /// Number of nodes, this one and all in it.
+    pub(super) fn size(&self) -> usize {
+        1 + match self {
+            Node::Sequence(parts) | Node::Choice(parts) => parts.iter().map(Node::size).sum(),
+            Node::Repeat { node, .. } | Node::Token(node) | Node::Json { node, .. } => node.size(),
+            Node::Literal(_) | Node::Class(_) | Node::Text(_) | Node::Rule(_) => 0,
+        }
+    }
+
+    /// Returns whether a text satisfies the node, given the rules that some text satisfies.
+    fn is_satisfiable(&self, rules: &[bool]) -> bool {
+        match self {
+            Node::Choice(parts) => parts.iter().any(|part| part.is_satisfiable(rules)),
+            Node::Sequence(parts) => parts.iter().all(|part| part.is_satisfiable(rules)),
+            Node::Repeat { node, min, .. } => *min == 0 || node.is_satisfiable(rules),
+            Node::Token(node) | Node::Json { node, .. } => node.is_satisfiable(rules),
+            Node::Class(class) => !class.is_empty(),
+            Node::Rule(index) => rules[*index],
+            Node::Literal(_) | Node::Text(_) => true,
+        }
+    }
+
+    /// Removes the parts that no text satisfies, given the rules that some text satisfies.
+    fn remove_never(&mut self, rules: &[bool]) {
+        match self {
+            Node::Choice(parts) => {
+                parts.iter_mut().for_each(|part| part.remove_never(rules));
+                parts.retain(|part| !part.is_never());
+            }
+            Node::Sequence(parts) => parts.iter_mut().for_each(|part| part.remove_never(rules)),
+            Node::Repeat { node, min, .. } => {
+                node.remove_never(rules);
+                if *min == 0 && node.is_never() {
+                    *self = Node::Sequence(Vec::new());
+                }
+            }
+            Node::Token(node) | Node::Json { node, .. } => node.remove_never(rules),
+            Node::Rule(index) if !rules[*index] => *self = Node::never(),
+            Node::Rule(_) | Node::Literal(_) | Node::Class(_) | Node::Text(_) => {}
         }
     }
 }

@@ -2,11 +2,18 @@
 
 use super::{CharClass, Node};
 
-/// Maximum number of digits of a whole number; all of them are exact.
+/// Maximum number of digits of a whole number in a number; all of them are exact.
 const MAX_DIGITS: u32 = 15;
+
+/// Maximum number of digits of an integer, which is read as 64 bits.
+const MAX_INTEGER_DIGITS: u32 = 18;
 
 /// Maximum numbers of digits before and after a point, together as many as are exact.
 const MAX_POINT_DIGITS: (u32, u32) = (9, 6);
+
+/// Restriction on all numbers.
+pub(super) const RESTRICTION: &str = "an integer has at most 18 digits, a number 15 or, with a point, 9 before it and 6 \
+                                      after it, and no exponent";
 
 /// Bounds of a number; both belong to the range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,11 +38,11 @@ fn fraction() -> Node {
 
 /// Whole number of the range.
 pub(super) fn integer(bounds: NumberBounds) -> Node {
-    Node::token([integer_body(bounds)])
+    Node::token([integer_body(bounds, MAX_INTEGER_DIGITS)])
 }
 
-fn integer_body(NumberBounds { min, max }: NumberBounds) -> Node {
-    let limit = 10_i64.pow(MAX_DIGITS) - 1;
+fn integer_body(NumberBounds { min, max }: NumberBounds, digits: u32) -> Node {
+    let limit = 10_i64.pow(digits) - 1;
     if min.is_none() && max.is_none() {
         return Node::sequence([Node::literal("-").optional(), natural(0, limit.unsigned_abs())]);
     }
@@ -58,10 +65,10 @@ pub(super) fn number(bounds: NumberBounds) -> Node {
     if min.is_none() && max.is_none() {
         let whole = natural(0, 10_u64.pow(MAX_POINT_DIGITS.0) - 1);
         let with_point = Node::sequence([Node::literal("-").optional(), whole, fraction()]);
-        return Node::token([Node::choice([integer_body(bounds), with_point])]);
+        return Node::token([Node::choice([integer_body(bounds, MAX_DIGITS), with_point])]);
     }
     let (min, max) = (min.unwrap_or(-limit).max(-limit), max.unwrap_or(limit).min(limit));
-    let mut parts = vec![integer_body(bounds)];
+    let mut parts = vec![integer_body(bounds, MAX_DIGITS)];
     let limit = 10_i64.pow(MAX_POINT_DIGITS.0) - 1;
     let (min, max) = (min.max(-limit), max.min(limit));
     // A fraction after the whole part lies between it and the next whole number away from zero.
