@@ -5,6 +5,9 @@ use std::fmt::Write;
 
 use super::{CharClass, FreeText, Grammar, Node};
 
+/// Maximum length in bytes of a part in parentheses that is repeated.
+const MAX_GROUP: usize = 400;
+
 /// Writes a grammar.
 pub(super) fn write(grammar: &Grammar) -> String {
     let mut out = format!("# Replies of the contract `{}`.\n", grammar.title);
@@ -20,13 +23,14 @@ pub(super) fn write_rules(grammar: &Grammar, root: &Node) -> String {
         grammar,
         texts: HashMap::new(),
         is_used: vec![false; grammar.rules.len()],
+        pending: Vec::new(),
+        parts: HashMap::new(),
         text_rules: String::new(),
     };
     let mut rules = format!("root ::= {}\n", writer.alternatives(root));
     // Rules that are referred to, and those that these refer to.
     let mut bodies: Vec<Option<String>> = vec![None; grammar.rules.len()];
-    while let Some(index) = (0..bodies.len()).find(|&index| writer.is_used[index] && bodies[index].is_none())
-    {
+    while let Some(index) = writer.pending.pop() {
         bodies[index] = Some(writer.alternatives(&grammar.rules[index].1));
     }
     for ((name, _), body) in grammar.rules.iter().zip(bodies) {
@@ -41,9 +45,13 @@ struct GbnfWriter<'a> {
     grammar: &'a Grammar,
     /// Numbers of free texts by their rules without names.
     texts: HashMap<String, usize>,
-    /// Whether each rule is referred to.
+    /// True for rules that are referred to.
     is_used: Vec<bool>,
-    /// Rules of the free texts.
+    /// Rules that are referred to and not written yet.
+    pending: Vec<usize>,
+    /// Numbers of repeated parts by their text.
+    parts: HashMap<String, usize>,
+    /// Rules of the free texts and of repeated parts.
     text_rules: String,
 }
 
@@ -70,35 +78,59 @@ impl GbnfWriter<'_> {
                 if parts.is_empty() { "\"\"".to_owned() } else { parts.join(" ") }
             }
             // A reference to a rule that only leads to itself.
-            Node::Choice(parts) if parts.is_empty() => "[^\\x00-\\U0010FFFF]".to_owned(),
+            Node::Choice(parts) if parts.is_empty() => "[^\\u0000-\\U0010FFFF]".to_owned(),
             Node::Choice(_) => format!("({})", self.alternatives(node)),
-            Node::Repeat { node, min, max } => {
-                let part = self.part(node);
-                // One text or set needs no parentheses.
-                let part = if matches!(**node, Node::Literal(_) | Node::Class(_) | Node::Rule(_)) {
-                    part
-                } else {
-                    format!("({part})")
-                };
-                match (min, max) {
-                    (0, Some(1)) => format!("{part}?"),
-                    (0, None) => format!("{part}*"),
-                    (1, None) => format!("{part}+"),
-                    (min, None) => format!("{part}{{{min},}}"),
-                    (_, Some(0)) => "\"\"".to_owned(),
-                    (min, Some(max)) => format!("{part}{{{min},{max}}}"),
-                }
-            }
+            Node::Repeat { node, min, max } => self.repetition(node, *min, *max),
             Node::Text(text) => self.free_text(text),
             Node::Token(node) | Node::Json { node, .. } => match **node {
                 Node::Choice(_) => format!("({})", self.alternatives(node)),
                 _ => self.part(node),
             },
             Node::Rule(index) => {
-                self.is_used[*index] = true;
+                if !std::mem::replace(&mut self.is_used[*index], true) {
+                    self.pending.push(*index);
+                }
                 self.grammar.rules[*index].0.clone()
             }
         }
+    }
+
+    /// A part that is repeated. llama.cpp refuses one whose rules, times its count, are 2000 or more, and makes a
+    /// rule of each group: parts and bounded repetitions are rules of their own, so that a part is one rule.
+    fn repetition(&mut self, node: &Node, min: u32, max: Option<u32>) -> String {
+        if max == Some(0) {
+            return "\"\"".to_owned();
+        }
+        let is_counted = min > 1 || max.is_some_and(|max| max > 1);
+        let part = self.part(node);
+        // One text or set needs no parentheses.
+        let part = match node {
+            Node::Literal(_) | Node::Class(_) | Node::Rule(_) => part,
+            _ if is_counted || part.len() > MAX_GROUP => self.shared_part(part),
+            _ => format!("({part})"),
+        };
+        match (min, max) {
+            (0, Some(1)) => format!("{part}?"),
+            (1, Some(1)) => part,
+            (0, None) => format!("{part}*"),
+            (1, None) => format!("{part}+"),
+            (min, None) => self.shared_part(format!("{part}{{{min},}}")),
+            (min, Some(max)) => self.shared_part(format!("{part}{{{min},{max}}}")),
+        }
+    }
+
+    /// Name of the rule of a part; the rule is added once.
+    fn shared_part(&mut self, body: String) -> String {
+        let number = match self.parts.get(&body) {
+            Some(number) => *number,
+            None => {
+                let number = self.parts.len() + 1;
+                let _ = writeln!(self.text_rules, "part-{number} ::= {body}");
+                self.parts.insert(body, number);
+                number
+            }
+        };
+        format!("part-{number}")
     }
 
     /// Name of the first rule of a free text; its rules are added once.
@@ -129,10 +161,10 @@ impl GbnfWriter<'_> {
     }
 }
 
+/// An escape of four or eight digits: the number of digits after `\x` differs between engines.
 fn escape(c: char) -> String {
     match c {
         c if c.is_ascii_alphanumeric() => c.to_string(),
-        c if u32::from(c) < 0x100 => format!("\\x{:02X}", u32::from(c)),
         c if u32::from(c) < 0x10000 => format!("\\u{:04X}", u32::from(c)),
         c => format!("\\U{:08X}", u32::from(c)),
     }

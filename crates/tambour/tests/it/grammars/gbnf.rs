@@ -30,6 +30,8 @@ struct GbnfParser<'a> {
     rest: &'a str,
     names: BTreeMap<String, usize>,
     rules: Vec<Alternatives>,
+    /// Symbols that llama.cpp has for the rules so far.
+    symbol_count: u32,
 }
 
 impl GbnfParser<'_> {
@@ -37,6 +39,7 @@ impl GbnfParser<'_> {
         if let Some(index) = self.names.get(name) {
             return *index;
         }
+        self.symbol_count += 1;
         self.rules.push(Vec::new());
         self.names.insert(name.to_owned(), self.rules.len() - 1);
         self.rules.len() - 1
@@ -71,7 +74,12 @@ impl GbnfParser<'_> {
         }
         let c = self.plain_character();
         let len = match c {
-            'x' => 2,
+            // llama.cpp reads two digits, xgrammar all that follow.
+            'x' => {
+                let len = self.rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+                assert_eq!(len, 2, "engines read different digits at {:.10}", self.rest);
+                len
+            }
             'u' => 4,
             'U' => 8,
             'n' => return '\n',
@@ -105,6 +113,7 @@ impl GbnfParser<'_> {
         let mut items: Vec<Item> = Vec::new();
         loop {
             let start = items.len();
+            let mut inner_symbols = 1;
             if self.take("\"") {
                 while !self.take("\"") {
                     let c = self.character();
@@ -121,7 +130,10 @@ impl GbnfParser<'_> {
                 items.push(Item::Set { ranges, is_negated });
             } else if self.take("(") {
                 self.skip_space();
+                let count_before = self.symbol_count;
+                self.symbol_count += 1;
                 let alternatives = self.alternatives();
+                inner_symbols = self.symbol_count - count_before;
                 assert!(self.take(")"), "expected `)` at {:.40}", self.rest);
                 let rule = self.new_rule(alternatives);
                 items.push(Item::Rule(rule));
@@ -149,6 +161,13 @@ impl GbnfParser<'_> {
             };
             if let Some((min, max)) = repetition {
                 self.rest = &self.rest[1..];
+                assert!(max.is_none_or(|max| min <= max), "from {min} to {max:?}");
+                let times = max.filter(|max| *max > 0).unwrap_or(min.max(1));
+                assert!(
+                    inner_symbols * times < 2000,
+                    "llama.cpp refuses {inner_symbols} rules {times} times"
+                );
+                self.symbol_count += max.map_or(1, |max| max - min);
                 let part = items.split_off(start);
                 let part = self.new_rule(vec![part]);
                 items.extend((0..min).map(|_| Item::Rule(part)));
@@ -173,7 +192,7 @@ impl GbnfParser<'_> {
 impl GbnfEngine {
     /// Parses a grammar.
     pub(super) fn new(gbnf: &str) -> GbnfEngine {
-        let mut parser = GbnfParser { rest: "", names: BTreeMap::new(), rules: Vec::new() };
+        let mut parser = GbnfParser { rest: "", names: BTreeMap::new(), rules: Vec::new(), symbol_count: 0 };
         let mut defined = BTreeSet::new();
         for line in gbnf.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
             let (name, body) = line.split_once(" ::= ").expect("a rule on one line");
