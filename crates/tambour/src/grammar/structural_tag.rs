@@ -1,28 +1,41 @@
 //! Writer of structural tags, the notation of xgrammar: tags with free text or JSON of a schema between them.
 
+use std::cell::Cell;
+
 use serde_json::{Value, json};
 
 use super::{FreeText, Grammar, Node, gbnf};
 
+/// Note on JSON that a schema states alone.
+const SCHEMA_NOTE: &str = "not stated in structural tags: JSON follows its schema alone, so the notes on its members, escapes, \
+                           white space, digits and nesting do not hold, and a text in it may contain a tag";
+
 /// Builds the structural tag. A part that this notation has no form for is a `grammar` in EBNF.
 pub(super) fn build(grammar: &Grammar) -> Value {
-    let writer = TagWriter { grammar };
-    json!({
-        "type": "structural_tag",
-        "format": writer.format(&grammar.root),
-        "x-notes": grammar.note_lines(),
-    })
+    let writer = TagWriter { grammar, has_schemas: Cell::new(false) };
+    let format = writer.format(&grammar.root);
+    let mut notes = grammar.note_lines();
+    if writer.has_schemas.get() {
+        notes.push(SCHEMA_NOTE.to_owned());
+    }
+    json!({ "type": "structural_tag", "format": format, "x-notes": notes })
 }
 
 struct TagWriter<'a> {
     grammar: &'a Grammar,
+    /// Set once a schema has been written.
+    has_schemas: Cell<bool>,
 }
 
 impl TagWriter<'_> {
     fn format(&self, node: &Node) -> Value {
         match node {
+            Node::Literal(text) if text.is_empty() => empty(),
             Node::Literal(text) => json!({ "type": "const_string", "value": text }),
-            Node::Json { schema, .. } => json!({ "type": "json_schema", "json_schema": schema }),
+            Node::Json { schema, .. } => {
+                self.has_schemas.set(true);
+                json!({ "type": "json_schema", "json_schema": schema })
+            }
             Node::Sequence(parts) => self.sequence(parts),
             Node::Choice(parts) if !parts.is_empty() && parts.iter().all(has_tags) => {
                 let elements: Vec<Value> = parts.iter().map(|part| self.format(part)).collect();
@@ -31,7 +44,7 @@ impl TagWriter<'_> {
             // One part or none.
             Node::Repeat { node: part, min: 0, max: Some(1) } if has_tags(part) => json!({
                 "type": "or",
-                "elements": [self.format(part), { "type": "const_string", "value": "" }],
+                "elements": [self.format(part), empty()],
             }),
             Node::Token(inner) if has_tags(inner) => self.format(inner),
             Node::Text(text) => self.tag("", text),
@@ -57,10 +70,10 @@ impl TagWriter<'_> {
             }
         }
         elements.extend(take_constant(&mut pending));
-        if elements.len() == 1 {
-            elements.swap_remove(0)
-        } else {
-            json!({ "type": "sequence", "elements": elements })
+        match elements.len() {
+            0 => empty(),
+            1 => elements.swap_remove(0),
+            _ => json!({ "type": "sequence", "elements": elements }),
         }
     }
 
@@ -75,7 +88,11 @@ impl TagWriter<'_> {
             sequence.iter().map(single).collect()
         };
         let excludes: Vec<String> = text.forbidden.iter().filter_map(spelling).collect();
-        let is_plain = excludes.len() == text.forbidden.len() && !text.is_filled && !text.end.is_empty();
+        // Begin and end of a tag have characters.
+        let is_plain = !begin.is_empty()
+            && excludes.len() == text.forbidden.len()
+            && !text.is_filled
+            && !text.end.is_empty();
         if !is_plain {
             let node = Node::sequence([Node::literal(begin), Node::Text(text.clone())]);
             return json!({ "type": "grammar", "grammar": gbnf::write_rules(self.grammar, &node) });
@@ -143,6 +160,11 @@ fn flatten(parts: &[Node]) -> Vec<&Node> {
         }
     }
     flat
+}
+
+/// The empty text: a `const_string` has a character.
+fn empty() -> Value {
+    json!({ "type": "grammar", "grammar": "root ::= \"\"\n" })
 }
 
 fn take_constant(pending: &mut String) -> Option<Value> {

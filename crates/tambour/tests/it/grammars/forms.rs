@@ -11,7 +11,7 @@ use tambour::grammar::{Grammar, GrammarFormat, NoteKind};
 use super::fuzz::cases;
 use super::gbnf::GbnfEngine;
 
-fn grammar(name: &str, settings: &[(&str, Value)]) -> tambour::Result<Grammar> {
+pub(super) fn grammar(name: &str, settings: &[(&str, Value)]) -> tambour::Result<Grammar> {
     let mut options = Options::default();
     for (key, value) in settings {
         options.set(key, value.clone())?;
@@ -29,7 +29,7 @@ static STRUCTURAL_TAG: LazyLock<Validator> = LazyLock::new(|| {
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
     };
     let formats = json!({ "type": "array", "minItems": 1, "items": { "$ref": "#/$defs/format" } });
-    let text = json!({ "type": "string" });
+    let text = json!({ "type": "string", "minLength": 1 });
     let schema = json!({
         "type": "object",
         "properties": { "type": { "const": "structural_tag" }, "format": { "$ref": "#/$defs/format" }, "x-notes": { "type": "array", "items": text } },
