@@ -10,10 +10,23 @@ use super::{CharClass, FreeText, Grammar, Node};
 
 /// Writes a grammar.
 pub(super) fn write(grammar: &Grammar) -> String {
-    let mut writer = LarkWriter { grammar, terminals: HashMap::new(), definitions: String::new() };
+    let mut writer = LarkWriter {
+        grammar,
+        is_used: vec![false; grammar.rules.len()],
+        pending: Vec::new(),
+        terminals: HashMap::new(),
+        definitions: String::new(),
+    };
     let mut rules = format!("start: {}\n", writer.rule_body(&grammar.root));
-    for (name, node) in &grammar.rules {
-        let _ = writeln!(rules, "{}: {}", rule_name(name), writer.rule_body(node));
+    // Rules that are referred to, and those that these refer to.
+    let mut bodies: Vec<Option<String>> = vec![None; grammar.rules.len()];
+    while let Some(index) = writer.pending.pop() {
+        bodies[index] = Some(writer.rule_body(&grammar.rules[index].1));
+    }
+    for ((name, _), body) in grammar.rules.iter().zip(bodies) {
+        if let Some(body) = body {
+            let _ = writeln!(rules, "{}: {body}", rule_name(name));
+        }
     }
     let mut out = String::from("%llguidance {}\n");
     let _ = writeln!(out, "// Replies of the contract `{}`.", grammar.title);
@@ -29,6 +42,10 @@ fn rule_name(name: &str) -> String {
 
 struct LarkWriter<'a> {
     grammar: &'a Grammar,
+    /// True for rules that are referred to.
+    is_used: Vec<bool>,
+    /// Rules that are referred to and not written yet.
+    pending: Vec<usize>,
     /// Names of terminals by their text.
     terminals: HashMap<String, String>,
     /// Definitions of the terminals.
@@ -76,7 +93,12 @@ impl LarkWriter<'_> {
                 format!("( {} )", parts.join(" | "))
             }
             Node::Repeat { node, min, max } => repeat(&self.part(node), *min, *max),
-            Node::Rule(index) => rule_name(&self.grammar.rules[*index].0),
+            Node::Rule(index) => {
+                if !std::mem::replace(&mut self.is_used[*index], true) {
+                    self.pending.push(*index);
+                }
+                rule_name(&self.grammar.rules[*index].0)
+            }
         }
     }
 
