@@ -79,7 +79,7 @@ fn name_chars() -> CharClass {
 }
 
 /// A name, which begins with a letter.
-fn name() -> Node {
+fn word() -> Node {
     let letters = CharClass::new([('a', 'z'), ('A', 'Z'), ('\u{4E00}', '\u{9FFF}')]);
     Node::sequence([Node::Class(letters), Node::Class(name_chars()).repeat(0, Some(23))])
 }
@@ -145,13 +145,8 @@ impl ElementGrammar<'_> {
             ElementKind::Call => return self.calls(builder),
             ElementKind::Status => {
                 let item = Node::sequence([
-                    Node::token([
-                        Node::literal("<"),
-                        name_node(),
-                        Node::literal(">"),
-                        Node::Text(text("</")),
-                    ]),
-                    Node::token([name_node(), Node::literal(">")]),
+                    Node::token([Node::literal("<"), word(), Node::literal(">"), Node::Text(text("</"))]),
+                    Node::token([word(), Node::literal(">")]),
                 ]);
                 let more = Node::sequence([gap(), item.clone()]).repeat(0, Some(31));
                 block(Node::sequence([item, more]))
@@ -165,7 +160,7 @@ impl ElementGrammar<'_> {
                 let prompt = Node::token([Node::literal("<prompt>"), Node::Text(text("</prompt>"))]);
                 let option = Node::token([
                     Node::literal("<option id=\""),
-                    name_node(),
+                    word(),
                     Node::literal("\">"),
                     Node::Text(text("</option>")),
                 ]);
@@ -177,7 +172,9 @@ impl ElementGrammar<'_> {
             ElementKind::Component => {
                 let views = options::filament_options(self.options).views;
                 let view = match views {
-                    Some(views) => Node::choice(views.iter().map(|view| Node::literal(encode(view)))),
+                    Some(views) => Node::choice(
+                        views.iter().map(|view| Node::literal(encode(view).replace('"', "&quot;"))),
+                    ),
                     None => Node::token([
                         name_ascii(),
                         Node::sequence([Node::literal("."), name_ascii()]).repeat(1, Some(4)),
@@ -210,10 +207,6 @@ impl ElementGrammar<'_> {
         }
         Ok(Node::choice(parts))
     }
-}
-
-fn name_node() -> Node {
-    name()
 }
 
 /// A name of ASCII letters, digits and `_`.
@@ -251,7 +244,7 @@ fn operations(builder: &mut GrammarBuilder) -> Result<Node> {
     let segment = || Node::Class(name_chars()).repeat(1, Some(40));
     let path = Node::token([
         Node::literal("\""),
-        name(),
+        word(),
         Node::sequence([Node::literal("."), segment()]).repeat(0, Some(12)),
         Node::literal("\""),
     ]);

@@ -1,5 +1,7 @@
 //! Grammar of replies: free text, and calls of the tools in the first written form of a format.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::CallOptions;
@@ -43,6 +45,10 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
     };
     builder.restrict("calls have the first form of their format, and follow the text");
     builder.restrict(&format!("there are at most {MAX_CALLS} calls"));
+    builder.restrict(
+        "the text has no `</`, `<|`, `[/`, mark of calls or reasoning, or backtick that is not closed; the fence of code \
+         begins a line and names a language of letters and digits",
+    );
     builder.leave(&["limit_exceeded"], "a grammar does not measure texts");
     builder.leave(
         &["tool_call_aside", "call_mark_stray"],
@@ -181,7 +187,7 @@ impl CallGrammar<'_> {
                 FormStep::Name => parts.push(Node::literal(&self.tool.name)),
                 FormStep::Space => parts.push(gap()),
                 FormStep::Optional(_) | FormStep::Id => {}
-                // What follows belongs to the arguments.
+                // Later steps belong to the arguments.
                 FormStep::ArgumentsStart | FormStep::NextIs(_) if has_json => break,
                 FormStep::ArgumentsStart | FormStep::NextIs(_) => {}
             }
@@ -215,7 +221,12 @@ impl CallGrammar<'_> {
         let schema = self.tool.schema();
         let empty = Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
-        let required = schema.get("required").and_then(Value::as_array);
+        let names = schema.get("required").and_then(Value::as_array);
+        let required: BTreeSet<&str> = names.into_iter().flatten().filter_map(Value::as_str).collect();
+        // Parameters are read from the schema itself.
+        let is_stated = required.iter().all(|name| properties.contains_key(*name));
+        let stated = ["type", "properties", "additionalProperties", "required"];
+        builder.leave_keywords(schema, &stated[..if is_stated { 4 } else { 3 }], "#");
         let mut parts = Vec::new();
         for (name, property) in properties {
             let is_text =
@@ -223,32 +234,55 @@ impl CallGrammar<'_> {
             let (open, after_key, close) = marks(is_text);
             let start = Node::literal(format!("{open}{name}{after_key}"));
             let value = if is_text {
-                if property.get("maxLength").is_some() || property.get("pattern").is_some() {
-                    builder.leave(&["tool_args_invalid"], "the text of a parameter has no bounds");
-                }
-                let tags = crate::grammar::tag_starts();
-                Node::token([start, Node::Text(FreeText::new(close).without(tags).filled())])
+                builder.leave_keywords(property, &["type"], &format!("#/properties/{name}"));
+                Node::token([
+                    start,
+                    Node::Text(FreeText::new(&*close).without(self.value_marks(&open, &close))),
+                ])
             } else {
                 // References of the property lead into the schema of the tool.
-                let wrapped = wrap(property, schema);
+                let wrapped = wrap(name, property, schema);
                 Node::sequence([start, builder.json(&wrapped, STYLE)?, Node::literal(close)])
             };
-            let is_required = required.is_some_and(|names| names.iter().any(|required| required == name));
-            parts.push(if is_required { value } else { value.optional() });
+            parts.push(if required.contains(name.as_str()) { value } else { value.optional() });
         }
         Ok(Node::sequence(parts))
     }
+
+    /// Marks of the form, which a value in it does not contain.
+    fn value_marks(&self, open: &str, close: &str) -> Vec<Vec<CharClass>> {
+        let ends = match self.form.body {
+            CallBody::Elements(marks) => marks.close,
+            CallBody::Parameters => "</function>",
+            _ => "<arg_key>",
+        };
+        let form =
+            [self.form.open_mark, open.trim(), ends].into_iter().chain(self.form.close_marks.iter().copied());
+        let marks: BTreeSet<&str> = form.filter(|mark| !mark.is_empty()).collect();
+        let marks = marks.into_iter().map(sequence_of).collect::<Vec<_>>();
+        // The mark at the end may stand without the line break after or before it.
+        let mut marks = before_mark(&marks, close);
+        if close.trim() != close {
+            marks.extend(close.starts_with('\n').then(|| sequence_of(close.trim())));
+        }
+        marks
+    }
 }
 
-/// Schema of a property, with the definitions of the schema that it belongs to.
-fn wrap(property: &Value, schema: &Value) -> Value {
-    let mut wrapped = property.clone();
-    if let Some(fields) = wrapped.as_object_mut() {
-        for key in ["$defs", "definitions"] {
-            if let Some(definitions) = schema.get(key) {
-                fields.entry(key).or_insert_with(|| definitions.clone());
-            }
-        }
+/// Schema of a property, with the schema that its references lead into.
+fn wrap(name: &str, property: &Value, schema: &Value) -> Value {
+    if !has_references(property) {
+        return property.clone();
     }
-    wrapped
+    let key = name.replace('~', "~0").replace('/', "~1");
+    let tool = crate::grammar::move_references(schema, "#/$defs/tool");
+    json!({ "$ref": format!("#/$defs/tool/properties/{}", key.replace('%', "%25")), "$defs": { "tool": tool } })
+}
+
+fn has_references(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields.contains_key("$ref") || fields.values().any(has_references),
+        Value::Array(items) => items.iter().any(has_references),
+        _ => false,
+    }
 }
