@@ -1,4 +1,4 @@
-//! What the grammars let through, the strict checker passes but for the listed rules.
+//! Replies that the grammars let through: the strict checker passes them, but for the listed rules.
 
 use std::collections::BTreeMap;
 

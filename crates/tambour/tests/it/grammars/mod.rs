@@ -9,3 +9,4 @@ mod gbnf;
 mod generate;
 mod mutations;
 mod replies;
+mod schemas;

@@ -120,7 +120,11 @@ fn engines_accept_valid_replies() {
             continue;
         }
         // A grammar of calls needs tools.
-        let Some(Ok(grammar)) = tambour::policy::grammar(reply.dialect, &reply.options) else { continue };
+        let grammar = tambour::policy::grammar(reply.dialect, &reply.options).expect("the dialect has one");
+        if is_calls && grammar.is_err() {
+            continue;
+        }
+        let grammar = grammar.expect("it is small");
         // Most replies are under the same options.
         let lark = grammar.write(GrammarFormat::Lark);
         let (engine, gbnf) = engines.entry(lark).or_insert_with_key(|lark| {

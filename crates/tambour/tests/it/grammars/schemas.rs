@@ -1,0 +1,355 @@
+//! Grammars of schemas: their sizes, what they state, and what they refuse.
+
+use serde_json::{Map, Value, json};
+use tambour::grammar::{Grammar, GrammarFormat, NoteKind};
+use tambour_fixtures::random::RandomSource;
+
+use super::engine::{Judgement, LarkEngine};
+use super::forms::grammar;
+use super::gbnf::GbnfEngine;
+use super::generate::Generator;
+
+fn grammar_of(schema: &Value) -> tambour::Result<Grammar> {
+    grammar("json_value", &[("json_value.schema", schema.clone())])
+}
+
+fn keywords(grammar: &Grammar) -> Vec<&str> {
+    let notes = grammar.notes.iter().filter(|note| note.kind == NoteKind::UncheckedKeyword);
+    notes.map(|note| note.subject.as_str()).collect()
+}
+
+/// Checks which values the grammar of a schema accepts, by both engines.
+fn check(schema: &Value, accepted: &[&str], refused: &[&str]) {
+    let grammar = grammar_of(schema).expect("it is small");
+    let mut lark = LarkEngine::new(&grammar.write(GrammarFormat::Lark));
+    let gbnf = GbnfEngine::new(&grammar.write(GrammarFormat::Gbnf));
+    for (text, is_accepted) in
+        accepted.iter().map(|text| (text, true)).chain(refused.iter().map(|text| (text, false)))
+    {
+        let found = [lark.judge(text), gbnf.judge(text)].map(|judgement| judgement == Judgement::Complete);
+        assert_eq!(found, [is_accepted; 2], "{text} by {schema}");
+    }
+}
+
+#[test]
+fn nested_members_are_written_once() {
+    let mut deep = json!({ "type": "null" });
+    for _ in 0..40 {
+        deep = json!({ "type": "object", "properties": { "a": { "type": "null" }, "b": deep }, "required": ["b"] });
+    }
+    let grammar = grammar_of(&deep).expect("it is small");
+    for format in [GrammarFormat::Lark, GrammarFormat::Gbnf, GrammarFormat::StructuralTag] {
+        let len = grammar.write(format).len();
+        assert!(len < 64 << 10, "{len} bytes");
+    }
+    let members = json!({
+        "type": "object",
+        "properties": { "a": { "type": "null" }, "b": { "type": "null" }, "c": { "type": "null" }, "d": { "type": "null" } },
+        "required": ["b", "d"],
+    });
+    check(
+        &members,
+        &[
+            r#"{"b":null,"d":null}"#,
+            r#"{"a":null,"b":null,"d":null}"#,
+            r#"{"a":null,"b":null,"c":null,"d":null}"#,
+        ],
+        &[
+            r#"{"a":null,"d":null}"#,
+            r#"{"d":null}"#,
+            "{}",
+            r#"{"b":null,"c":null}"#,
+            r#"{,"b":null,"d":null}"#,
+        ],
+    );
+    let open = json!({ "type": "object", "properties": { "a": { "type": "null" } }, "additionalProperties": { "type": "integer" } });
+    check(&open, &["{}", r#"{"a":null}"#, r#"{"a":null,"x":1,"y":2}"#, r#"{"x":1}"#], &[r#"{"x":null}"#]);
+}
+
+#[test]
+fn bounds_that_no_text_satisfies_leave_nothing() {
+    let text = |min: u32, max: u32| json!({ "type": "string", "minLength": min, "maxLength": max });
+    let filled = json!({ "type": "string", "pattern": "\\S", "maxLength": 0 });
+    for never in [text(5, 3), filled, json!({ "allOf": [text(5, 9), text(0, 3)] })] {
+        let schema = json!({ "type": "object", "properties": { "a": never, "b": { "type": "null" } } });
+        check(&schema, &["{}", r#"{"b":null}"#], &[r#"{"a":"abcd"}"#, r#"{"a":"a"}"#]);
+        let message = grammar_of(&never).expect_err("no value satisfies it").to_string();
+        assert!(message.contains("no reply can satisfy"), "{message}");
+    }
+}
+
+#[test]
+fn wide_schemas_end_in_a_grammar_or_in_an_error_with_its_place() {
+    let object = |count: usize| {
+        let names: Vec<String> = (0..count).map(|index| format!("p{index}")).collect();
+        let properties: Map<String, Value> =
+            names.iter().map(|name| (name.clone(), json!({ "type": "null" }))).collect();
+        json!({ "type": "object", "properties": properties, "required": names })
+    };
+    let wide = grammar_of(&object(5_000)).expect("it is small");
+    for format in [GrammarFormat::Lark, GrammarFormat::Gbnf, GrammarFormat::StructuralTag] {
+        assert!(wide.write(format).contains("p4999"));
+    }
+    let message = grammar_of(&object(50_000)).expect_err("too much").to_string();
+    assert!(message.contains("more than 200000 parts (reached at #"), "{message}");
+    let texts: Vec<String> = (0..150_000).map(|index| format!("text {index}")).collect();
+    let listed = json!({ "allOf": [{ "enum": texts }, { "enum": texts }] });
+    let message = grammar_of(&listed).expect_err("too much").to_string();
+    assert!(message.contains("more than 200000 parts"), "{message}");
+    let branches: Vec<Value> = (0..3_000)
+        .map(
+            |index| json!({ "type": "object", "properties": { "k": { "const": index } }, "required": ["k"] }),
+        )
+        .collect();
+    let grammar = grammar_of(&json!({ "oneOf": branches })).expect("it is small");
+    assert_eq!(keywords(&grammar), Vec::<&str>::new());
+}
+
+#[test]
+fn counts_are_within_the_bounds_of_engines() {
+    // The recogniser refuses what llama.cpp refuses.
+    check(
+        &json!({ "type": "string", "maxLength": 1000 }),
+        &[&format!("\"{}\"", "a".repeat(1000))],
+        &[&format!("\"{}\"", "a".repeat(1001))],
+    );
+    for schema in [
+        json!({ "type": "string", "minLength": 500 }),
+        json!({ "type": "array", "maxItems": 1000, "items": { "type": "integer" } }),
+        json!({ "type": "array", "maxItems": 10, "items": { "type": "string", "maxLength": 200 } }),
+        json!({ "type": "array", "maxItems": 900, "items": { "type": "object", "properties": { "a": { "type": "string" } } } }),
+    ] {
+        GbnfEngine::new(&grammar_of(&schema).expect("it is small").write(GrammarFormat::Gbnf));
+    }
+}
+
+#[test]
+fn long_lists_of_notes_say_what_they_leave_out() {
+    let properties: Map<String, Value> =
+        (0..300).map(|index| (format!("p{index}"), json!({ "type": "string", "format": "email" }))).collect();
+    let schema = json!({ "type": "object", "properties": properties, "additionalProperties": true });
+    let grammar = grammar("aiplan", &[("tools", json!({ "send": schema }))]).expect("it is small");
+    let rules: Vec<&str> = grammar.unchecked_rules().collect();
+    for code in ["example_echo", "tool_call_invalid", "tool_args_invalid", "duplicate_key"] {
+        assert!(rules.contains(&code), "{code} is not among {rules:?}");
+    }
+    let lines = grammar.note_lines();
+    assert!(
+        lines.iter().any(|line| line.contains("more keywords, which this list leaves out")),
+        "{lines:#?}"
+    );
+    assert!(keywords(&grammar).len() < 250);
+}
+
+#[test]
+fn conjunctions_are_joined() {
+    check(&json!({ "allOf": [{ "const": 1 }, { "const": 1 }] }), &["1"], &["2"]);
+    check(
+        &json!({ "anyOf": [{ "allOf": [{ "const": 1 }, { "const": 2 }] }, { "const": 3 }] }),
+        &["3"],
+        &["1", "2"],
+    );
+    let kinds = |names: &[&str]| {
+        let branches: Vec<Value> = names.iter().map(|name| json!({ "type": name })).collect();
+        json!({ "anyOf": branches })
+    };
+    check(
+        &json!({ "allOf": [kinds(&["null", "integer", "boolean"]), kinds(&["string", "boolean", "integer"])] }),
+        &["1", "true"],
+        &["null", "\"a\""],
+    );
+    let tree = json!({
+        "$ref": "#/$defs/tree",
+        "$defs": { "tree": {
+            "type": "object",
+            "properties": { "left": { "allOf": [{ "$ref": "#/$defs/tree" }], "title": "Left" },
+                "right": { "$ref": "#/$defs/tree", "minProperties": 1 } },
+        } },
+    });
+    check(&tree, &["{}", r#"{"left":{"left":{}},"right":{"right":{"left":{}}}}"#], &[r#"{"left":1}"#]);
+    let closed = json!({ "allOf": [
+        { "type": "object", "properties": { "a": { "type": "null" } }, "additionalProperties": false },
+        { "properties": { "b": { "type": "null" } } },
+    ] });
+    check(&closed, &[r#"{"a":null}"#], &[r#"{"b":null}"#]);
+    let lossy = json!({ "allOf": [
+        { "type": "object", "properties": { "a": { "type": "integer", "multipleOf": 2 } } },
+        { "properties": { "a": { "multipleOf": 3 } } },
+    ] });
+    let grammar = grammar_of(&lossy).expect("it is small");
+    assert!(keywords(&grammar).contains(&"#/properties/a/multipleOf"), "{:?}", keywords(&grammar));
+}
+
+#[test]
+fn references_nest_as_deep_as_they_like_and_never_in_a_circle() {
+    let names: Vec<String> = (0..30).map(|index| format!("t{index}")).collect();
+    let definitions: Map<String, Value> = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| {
+            let next = names.get(index + 1).map_or(
+                json!({ "type": "null" }),
+                |next| json!({ "type": "array", "items": { "$ref": format!("#/$defs/{next}") } }),
+            );
+            (name.clone(), json!({ "type": "object", "properties": { "next": next } }))
+        })
+        .collect();
+    grammar_of(&json!({ "$ref": "#/$defs/t0", "$defs": definitions })).expect("each is shallow");
+    for definitions in [
+        json!({ "a": { "$ref": "#/$defs/a" } }),
+        json!({ "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } }),
+        json!({ "a": { "anyOf": [{ "$ref": "#/$defs/a" }, { "type": "string" }] } }),
+        json!({ "a": { "allOf": [{ "$ref": "#/$defs/b" }, { "type": "string" }] }, "b": { "$ref": "#/$defs/a", "minLength": 1 } }),
+    ] {
+        let schema = json!({ "$ref": "#/$defs/a", "$defs": definitions });
+        let message = grammar_of(&schema).expect_err("a circle").to_string();
+        assert!(message.contains("leads to itself"), "{message} for {schema}");
+    }
+    // A part that can never end is left out.
+    let endless = json!({
+        "type": "object",
+        "properties": { "a": { "$ref": "#/$defs/a" }, "b": { "type": "null" } },
+        "$defs": { "a": { "type": "object", "properties": { "a": { "$ref": "#/$defs/a" } }, "required": ["a"] } },
+    });
+    check(&endless, &["{}", r#"{"b":null}"#], &[]);
+    assert!(
+        !grammar_of(&endless).expect("it is small").write(GrammarFormat::Gbnf).contains("\\\"a\\\""),
+        "a dead end"
+    );
+}
+
+#[test]
+fn keywords_are_stated_or_noted() {
+    check(&json!({ "type": ["integer", "null"], "exclusiveMinimum": 0 }), &["1", "null"], &["0", "-1"]);
+    check(
+        &json!({ "type": "array", "prefixItems": [{ "type": "null" }, { "type": "integer" }, true], "maxItems": 2, "items": false }),
+        &["[null,1]"],
+        &["[null,1,1]"],
+    );
+    let noted = |schema: Value, place: &str| {
+        let grammar = grammar_of(&schema).expect("it is small");
+        assert!(keywords(&grammar).contains(&place), "{place} is not among {:?}", keywords(&grammar));
+    };
+    noted(json!({ "type": "integer", "minimum": 1e16 }), "#/minimum");
+    noted(json!({ "enum": ["a", "long"], "minLength": 2 }), "#/minLength");
+    noted(json!({ "enum": ["a", " "], "pattern": "\\S" }), "#/pattern");
+    noted(json!({ "const": {}, "required": ["a"] }), "#/required");
+    let kind = |name: &str| json!({ "type": "object", "properties": { "kind": { "const": name } } });
+    noted(json!({ "oneOf": [kind("a"), kind("b")] }), "#/oneOf");
+    let never = json!({ "type": "array", "prefixItems": [true], "items": false, "minItems": 2 });
+    assert!(grammar_of(&never).is_err());
+}
+
+/// Random schema that nests at most `levels` deep.
+fn random_schema(random: &mut RandomSource, levels: usize) -> Value {
+    let text = |random: &mut RandomSource| json!({ "type": "string", "minLength": random.below(3), "maxLength": 1 + random.below(4) });
+    match random.below(if levels == 0 { 5 } else { 10 }) {
+        0 => text(random),
+        1 => {
+            json!({ "type": ["integer", "null"], "exclusiveMinimum": -(random.below(30) as i64), "maximum": random.below(200) })
+        }
+        2 => json!({ "type": "number", "minimum": -(random.below(9) as i64), "maximum": random.below(2000) }),
+        3 => json!({ "enum": [1, "a", null, [2]] }),
+        4 => json!({ "type": "boolean" }),
+        5 => {
+            json!({ "type": "array", "items": random_schema(random, levels - 1), "minItems": random.below(2), "maxItems": 1 + random.below(3) })
+        }
+        6 => {
+            json!({ "type": "array", "prefixItems": [random_schema(random, levels - 1), text(random)], "maxItems": random.below(4), "items": random.below(2) == 0 })
+        }
+        7 => json!({ "anyOf": [random_schema(random, levels - 1), random_schema(random, levels - 1)] }),
+        8 => json!({ "allOf": [random_object(random, levels), random_object(random, levels)] }),
+        _ => random_object(random, levels),
+    }
+}
+
+fn random_object(random: &mut RandomSource, levels: usize) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        if random.below(3) > 0 {
+            properties.insert(name.to_owned(), random_schema(random, levels - 1));
+            if random.below(2) == 0 {
+                required.push(name);
+            }
+        }
+    }
+    let mut schema = json!({ "type": "object", "properties": properties, "required": required });
+    if random.below(3) == 0 {
+        schema["additionalProperties"] = Value::Bool(false);
+    }
+    schema
+}
+
+#[test]
+fn values_of_random_schemas_satisfy_them() {
+    let mut count = 0;
+    for seed in 0..200 {
+        let mut random = RandomSource::new(seed);
+        let schema = random_schema(&mut random, 3);
+        // Some schemas have no values.
+        let Ok(grammar) = grammar_of(&schema) else { continue };
+        assert!(keywords(&grammar).is_empty() || schema.to_string().contains("allOf"), "{schema}");
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        let mut lark = LarkEngine::new(&grammar.write(GrammarFormat::Lark));
+        let gbnf = GbnfEngine::new(&grammar.write(GrammarFormat::Gbnf));
+        for seed in 0..10 {
+            let mut generator = Generator { grammar: &grammar, random: RandomSource::new(seed), budget: 200 };
+            let reply = generator.reply();
+            let found = [lark.judge(&reply), gbnf.judge(&reply)];
+            assert_eq!(found, [Judgement::Complete; 2], "{reply} by {schema}");
+            let json = reply.rsplit("</think>").next().unwrap_or_default();
+            let Ok(value) = serde_json::from_str::<Value>(json) else { continue };
+            count += 1;
+            if keywords(&grammar).is_empty() {
+                assert!(validator.is_valid(&value), "{value} by {schema}");
+            }
+        }
+    }
+    assert!(count > 1000, "only {count}");
+}
+
+#[test]
+fn parameters_hold_any_text_but_the_marks_of_their_form() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "content": { "type": "string", "minLength": 1 }, "size": { "$ref": "#/$defs/size" } },
+        "required": ["content"],
+        "$defs": { "size": { "type": "integer" } },
+        "dependentRequired": { "size": ["content"] },
+    });
+    let settings = [("toolcall.format", json!("qwen3_coder")), ("tools", json!({ "write": schema }))];
+    let grammar = grammar("toolcall", &settings).expect("it is small");
+    let mut engine = LarkEngine::new(&grammar.write(GrammarFormat::Lark));
+    let mut judge = |value: &str| {
+        engine.judge(&format!(
+            "<tool_call>\n<function=write>\n<parameter=content>\n{value}\n</parameter>\n<parameter=size>\n12</parameter>\n</function>\n</tool_call>"
+        ))
+    };
+    for value in
+        ["", "<p class=\"a\">b</p>", "#include <stdio.h>\nVec<T> a<b", "<!-- x --> <|y|> <<", "a&lt;b"]
+    {
+        assert_ne!(judge(value), Judgement::Unfinished, "{value}");
+        assert!(
+            !matches!(judge(value), Judgement::Refused(at) if at < 56 + value.len()),
+            "{value}: {:?}",
+            judge(value)
+        );
+    }
+    for value in ["</function>", "a </tool_call> b", "<parameter=x>"] {
+        assert!(matches!(judge(value), Judgement::Refused(_)), "{value}");
+    }
+    let places = keywords(&grammar);
+    for place in ["#/properties/content/minLength", "#/dependentRequired"] {
+        assert!(places.contains(&place), "{place} is not among {places:?}");
+    }
+}
+
+#[test]
+fn integers_have_as_many_digits_as_ids() {
+    check(&json!({ "type": "integer" }), &["175928847299117063", "-1", "0"], &["1.5", "01", "1e3"]);
+    let grammar = grammar_of(&json!({ "type": "integer", "minimum": 0 })).expect("it is small");
+    assert!(grammar.note_lines().iter().any(|line| line.contains("at most 18 digits")));
+    let tag = grammar.write(GrammarFormat::StructuralTag);
+    assert!(tag.contains("JSON follows its schema alone"), "{tag}");
+}
