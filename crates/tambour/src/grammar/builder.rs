@@ -143,6 +143,14 @@ impl GrammarBuilder {
         )))
     }
 
+    /// Counts the values of a schema that is a copy of a part of another one.
+    ///
+    /// # Errors
+    /// The grammar has too many parts.
+    pub(crate) fn count_schema(&mut self, schema: &Value, place: &str) -> Result<()> {
+        self.count(super::json::weight(schema), place)
+    }
+
     /// Returns whether an object may have members that its schema does not list.
     pub(crate) fn has_open_objects(&self) -> bool {
         self.has_open_objects

@@ -543,7 +543,7 @@ fn whole_bound(value: &Value) -> Option<i64> {
 }
 
 /// Number of values in a schema.
-fn weight(schema: &Value) -> usize {
+pub(super) fn weight(schema: &Value) -> usize {
     1 + match schema {
         Value::Object(fields) => fields.values().map(weight).sum(),
         Value::Array(items) => items.iter().map(weight).sum(),

@@ -242,6 +242,7 @@ impl CallGrammar<'_> {
             } else {
                 // References of the property lead into the schema of the tool.
                 let wrapped = wrap(name, property, schema);
+                builder.count_schema(&wrapped, &format!("#/properties/{name}"))?;
                 Node::sequence([start, builder.json(&wrapped, STYLE)?, Node::literal(close)])
             };
             parts.push(if required.contains(name.as_str()) { value } else { value.optional() });

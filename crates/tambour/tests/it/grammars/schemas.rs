@@ -339,6 +339,14 @@ fn parameters_hold_any_text_but_the_marks_of_their_form() {
     for value in ["</function>", "a </tool_call> b", "<parameter=x>"] {
         assert!(matches!(judge(value), Judgement::Refused(_)), "{value}");
     }
+    // Each reference takes a copy of the whole schema.
+    let mut wide = json!({ "type": "object", "properties": {}, "$defs": { "size": { "type": "integer" } } });
+    for index in 0..400 {
+        wide["properties"][format!("p{index}")] = json!({ "$ref": "#/$defs/size" });
+    }
+    let settings = [("toolcall.format", json!("qwen3_coder")), ("tools", json!({ "wide": wide }))];
+    let message = super::forms::grammar("toolcall", &settings).expect_err("too much").to_string();
+    assert!(message.contains("more than 200000 parts (reached at #/properties/p"), "{message}");
     let places = keywords(&grammar);
     for place in ["#/properties/content/minLength", "#/dependentRequired"] {
         assert!(places.contains(&place), "{place} is not among {places:?}");
