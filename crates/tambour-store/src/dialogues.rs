@@ -79,31 +79,39 @@ pub(crate) fn input_prefix(dialogue: &str) -> String {
     format!("POST dialogues/{dialogue}/input ")
 }
 
+/// Statement that inserts a record into a table, unless its dialogue was deleted.
+macro_rules! insert_statement {
+    ($table:literal) => {
+        concat!(
+            "insert into ",
+            $table,
+            " (dialogue_id, record) select $1, $2 where exists (select 1 from dialogues where id = $1)"
+        )
+    };
+}
+
+/// Statement that replaces the last record of a dialogue in a table.
+macro_rules! update_statement {
+    ($table:literal) => {
+        concat!(
+            "update ",
+            $table,
+            " set record = $2 where number = (select max(number) from ",
+            $table,
+            " where dialogue_id = $1)"
+        )
+    };
+}
+
 impl RecordChange {
     /// Returns the statement that writes the record of a call or turn, and the record; `None` for figures. The
     /// statement's parameters are the id of the dialogue and the record. A deleted dialogue gets no record.
     pub(crate) fn record_statement(&self) -> Option<(&'static str, &str)> {
         match self {
-            RecordChange::New(record) => Some((
-                "insert into rounds (dialogue_id, record) select $1, $2 \
-                 where exists (select 1 from dialogues where id = $1)",
-                record,
-            )),
-            RecordChange::Over(record) => Some((
-                "update rounds set record = $2 \
-                 where number = (select max(number) from rounds where dialogue_id = $1)",
-                record,
-            )),
-            RecordChange::Turn(record) => Some((
-                "insert into dialogue_turns (dialogue_id, record) select $1, $2 \
-                 where exists (select 1 from dialogues where id = $1)",
-                record,
-            )),
-            RecordChange::TurnOver(record) => Some((
-                "update dialogue_turns set record = $2 \
-                 where number = (select max(number) from dialogue_turns where dialogue_id = $1)",
-                record,
-            )),
+            RecordChange::New(record) => Some((insert_statement!("rounds"), record)),
+            RecordChange::Over(record) => Some((update_statement!("rounds"), record)),
+            RecordChange::Turn(record) => Some((insert_statement!("dialogue_turns"), record)),
+            RecordChange::TurnOver(record) => Some((update_statement!("dialogue_turns"), record)),
             RecordChange::Figures(_) => None,
         }
     }

@@ -58,6 +58,22 @@ impl Drop for StatementConnection {
 }
 
 impl PostgresRuns {
+    /// Runs a statement over the columns of entries, which returns ids of messages.
+    async fn query_messages(
+        &self,
+        statement: &'static str,
+        rows: &[EntryRow<'_>],
+    ) -> sqlx::Result<HashSet<String>> {
+        let columns = EntryColumns::new(rows);
+        let query = sqlx::query_scalar::<_, String>(statement);
+        let query = query.bind(columns.messages).bind(columns.epochs).bind(columns.firsts);
+        let query = query.bind(columns.lasts).bind(columns.bodies);
+        let mut connection = StatementConnection::acquire(&self.append_pool).await?;
+        let messages = query.fetch_all(connection.get()).await;
+        connection.release();
+        Ok(messages?.into_iter().collect())
+    }
+
     fn pool(&self) -> StatementPool<'_> {
         StatementPool(&self.statements)
     }
@@ -183,7 +199,7 @@ impl RunDatabase for PostgresRuns {
     }
 
     async fn store_entries(&self, rows: &[EntryRow<'_>]) -> sqlx::Result<HashSet<String>> {
-        let query = sqlx::query_scalar::<_, String>(
+        self.query_messages(
             "with input as (select * from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) \
              as input (id, epoch, first, last, body)), \
              moved as (update runs set next = input.last + 1 from input \
@@ -191,30 +207,20 @@ impl RunDatabase for PostgresRuns {
              returning runs.id, input.first, input.last, input.epoch, runs.day, input.body) \
              insert into entries (message_id, first, last, epoch, day, body) \
              select id, first, last, epoch, day, body from moved returning message_id",
-        );
-        let columns = EntryColumns::new(rows);
-        let query = query.bind(columns.messages).bind(columns.epochs).bind(columns.firsts);
-        let query = query.bind(columns.lasts).bind(columns.bodies);
-        let mut connection = StatementConnection::acquire(&self.append_pool).await?;
-        let stored = query.fetch_all(connection.get()).await;
-        connection.release();
-        Ok(stored?.into_iter().collect())
+            rows,
+        )
+        .await
     }
 
     async fn find_entries(&self, rows: &[EntryRow<'_>]) -> sqlx::Result<HashSet<String>> {
-        let query = sqlx::query_scalar::<_, String>(
+        self.query_messages(
             "select entries.message_id from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) \
              as input (id, epoch, first, last, body) join entries on entries.message_id = input.id \
              and entries.first = input.first and entries.last = input.last and entries.epoch = input.epoch \
              and entries.body = input.body",
-        );
-        let columns = EntryColumns::new(rows);
-        let query = query.bind(columns.messages).bind(columns.epochs).bind(columns.firsts);
-        let query = query.bind(columns.lasts).bind(columns.bodies);
-        let mut connection = StatementConnection::acquire(&self.append_pool).await?;
-        let found = query.fetch_all(connection.get()).await;
-        connection.release();
-        Ok(found?.into_iter().collect())
+            rows,
+        )
+        .await
     }
 
     async fn store_end(&self, end: EndRow<'_>) -> sqlx::Result<bool> {

@@ -64,7 +64,7 @@ async fn messages_wait_for_room_on_the_disk_of_the_database_and_new_ones_are_ref
     for member in &members {
         assert_eq!(wait_refused(member).await, (503, "store_unavailable".to_owned()));
     }
-    // What this server has in memory only is lost with it: nobody has seen it.
+    // Entries that are only in the memory of this server are lost with it: nobody has seen them.
     members[0].kill();
     readers.replace(0, members[1].server.address);
     assert_eq!(members[1].server.get("/readyz").await.status, 200, "the lease is kept");

@@ -41,7 +41,7 @@ struct Member {
     child: Child,
 }
 
-/// How a server is started.
+/// Options with which a server is started.
 #[derive(Clone)]
 struct Setup {
     /// URL of the database.

@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What a proxy does with connections.
+/// Treatment of the connections of a proxy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// It forwards them.

@@ -274,24 +274,26 @@ async fn servers_that_start_at_once_migrate_once_and_a_later_schema_is_refused()
     assert!(matches!(refusal, StoreError::LaterSchema(9999)), "{refusal}");
 }
 
+/// Configuration of a server on a new database, without a key.
+async fn cluster_config(folder: &crate::server::Folder) -> tambour_server::Config {
+    let mut config = crate::server::test_config(folder);
+    config.add_upstream("demo", None).unwrap();
+    config.database = Some(postgres().await.new_database().await);
+    config
+}
+
 #[tokio::test]
 async fn a_database_is_not_shared_without_a_key() {
-    let mock = MockServer::start(vec![reply_script("hello", 5)]).await;
     let folder = crate::server::Folder::new();
-    let mut config = crate::server::test_config(&folder);
-    config.add_upstream(&mock.url(), None).unwrap();
-    config.database = Some(postgres().await.new_database().await);
+    let config = cluster_config(&folder).await;
     let refusal = tambour_server::Server::start(config).await.err().expect("it is refused");
     assert!(refusal.to_string().contains("TAMBOUR_API_KEY"), "{refusal}");
 }
 
 #[tokio::test]
 async fn a_server_that_the_others_could_not_reach_does_not_start() {
-    let mock = MockServer::start(vec![reply_script("hello", 5)]).await;
     let folder = crate::server::Folder::new();
-    let mut config = crate::server::test_config(&folder);
-    config.add_upstream(&mock.url(), None).unwrap();
-    config.database = Some(postgres().await.new_database().await);
+    let mut config = cluster_config(&folder).await;
     config.api_key = Some(KEY.to_owned());
     config.listen = std::net::SocketAddr::from(([0, 0, 0, 0], 0));
     let refusal = tambour_server::Server::start(config).await.err().expect("it is refused");
