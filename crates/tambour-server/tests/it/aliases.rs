@@ -195,7 +195,7 @@ async fn no_field_and_no_header_overrides_what_an_alias_fixes() {
             }
         }
     }
-    // What a refusal says.
+    // Text of a refusal.
     let body =
         json!({"model": "sums", "messages": [{"role": "user", "content": "x"}], "models": [OTHER_MODEL]});
     let refusal = server.post("/v1/chat/completions", &body).await;

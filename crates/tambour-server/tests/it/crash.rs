@@ -16,7 +16,7 @@ async fn start_and_die(folder: Folder) {
     std::process::exit(0);
 }
 
-/// What a client of the dying process does; each thing it has seen is a line of standard output at once.
+/// Actions of a client of the dying process; each thing it has seen is a line of standard output at once.
 async fn run_client(folder: Folder, durable: bool) {
     let pieces: Vec<String> =
         GOOD_REPLY.chars().collect::<Vec<_>>().chunks(24).map(String::from_iter).collect();

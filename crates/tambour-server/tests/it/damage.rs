@@ -468,7 +468,7 @@ async fn a_journal_cut_to_any_length_below_what_the_database_knows_is_told() {
         );
         refusals += 1;
         if refusals % 8 == 1 {
-            // What was cut off is gone, and nothing else.
+            // Only the part that was cut off is gone.
             let (store, _) = open_store(&folder, true).await.unwrap();
             let lost_messages = incomplete_messages(&store).await;
             let reported_loss: BTreeSet<String> = reported_loss

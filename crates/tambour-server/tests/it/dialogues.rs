@@ -82,7 +82,7 @@ async fn a_dialogue_goes_through_its_rounds() {
     let after = post_text(&server, &id, "还在吗").await;
     assert_eq!((&after["completed"], &after["ai_message"]), (&json!(true), &Value::Null)); // S-066
     assert_eq!(mock.calls().started, 3); // S-066
-    // What the model was asked.
+    // Requests that the model got.
     let requests = mock.requests();
     assert_eq!(
         (&requests[0].body["temperature"], &requests[0].body["max_tokens"]),

@@ -323,7 +323,7 @@ async fn services_of_all_kinds_are_asked_again_alike() {
             ("error", &json!("upstream_error"))
         );
         assert_eq!(joined_text(&events, "final_delta"), "Once upon");
-        // What is no reply at all.
+        // Texts that are no reply at all.
         let page = response_script(200, "text/html", "<!doctype html><html><body>It works!</body></html>");
         assert_eq!(end_event(&answer_events(kind, page).await).1["code"], "upstream_malformed");
     }

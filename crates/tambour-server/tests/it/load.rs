@@ -76,7 +76,7 @@ async fn a_reader_that_stalls_holds_nobody() {
     let process = ServerProcess::start(&mock, false);
     let server = &process.server;
     let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
-    // What a flood takes without anybody who stalls.
+    // Memory that a flood takes without anybody who stalls.
     let (first_reader, second_reader) =
         (server.open_stream(&request).await, server.open_stream(&request).await);
     tokio::join!(first_reader.read_checked(), second_reader.read_checked());

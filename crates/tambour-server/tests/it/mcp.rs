@@ -220,7 +220,7 @@ async fn a_server_that_is_away_is_told_and_comes_back() {
     let port = mcp.port;
     mcp.stop();
     drop(mcp);
-    // What it had is known, and stays.
+    // Its earlier tools are known, and stay.
     assert_eq!(listed_tools(&server).await, ["echo"]);
     let events = server.open_stream(&request_with_tools(&["echo"])).await.read_checked().await;
     check_tool_stream(&events);

@@ -56,7 +56,7 @@ async fn calls_beside_the_text_run_and_the_model_is_told_in_its_own_form() {
         joined_text(&events, "final_delta").contains("I look.")
             && joined_text(&events, "final_delta").ends_with("It is fine.")
     );
-    // What the model was offered, and what it was told.
+    // Tools that the model was offered, and results that it was told.
     let requests = kit.model.requests();
     let offered_tool = &requests[0].body["tools"][0];
     assert_eq!(

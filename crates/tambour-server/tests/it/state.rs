@@ -288,7 +288,7 @@ async fn another_message_in_its_place_takes_its_updates_back_first() {
         prompt.contains("\\nd\\n") && !prompt.contains("\\nb\\n") && !prompt.contains("\\nc\\n"),
         "{prompt}"
     );
-    // What runs is given up.
+    // Running work is given up.
     let gate = Gate::new();
     let slow = vec![delta_step("<content>\nslow"), Step::Wait(gate)];
     let mock = MockServer::start(vec![slow, add("e", 5)]).await;

@@ -240,7 +240,7 @@ async fn waiting_for_a_person_outlasts_the_reader() {
     // The grace of a later one, which waits for nobody, is over.
     drop(server.open_stream(&tool_request(&inline)).await);
     mock.wait_until(|calls| calls.abandoned == 1).await;
-    // Who comes back is told again what is waited for, and nothing else twice.
+    // A client that comes back is told again of pending calls, and of nothing else twice.
     let mut reader = server.follow(&id, &[("last-event-id", &last)]).await;
     let wait_events = read_until_waiting(&mut reader, "awaiting_tool_results").await;
     assert!(numbered_events(&wait_events).is_empty()); // J-036

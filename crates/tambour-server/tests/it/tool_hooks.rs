@@ -121,7 +121,7 @@ async fn calls_are_signed() {
     assert!(!frames.contains("a-shared-secret"));
 }
 
-/// What becomes of a call of this URL when these hosts are allowed.
+/// Result of a call of this URL when these hosts are allowed.
 async fn call_url(url: &str, hosts: &[&str], private: bool) -> Result<Vec<String>, String> {
     let replies =
         vec![reply_script(&plan_reply(&[("hook", "a")]), 9), reply_script(&answer_reply("Done."), 9)];

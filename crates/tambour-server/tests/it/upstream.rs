@@ -227,7 +227,7 @@ async fn asks_again_before_the_first_byte_only() {
     let events = server.open_stream(&request_body()).await.read_checked().await;
     assert_eq!(mock.calls().started, 2);
     assert_eq!((end_event(&events).0, &end_event(&events).1["code"]), ("error", &json!("upstream_closed"))); // J-035
-    // What will not change is not asked again, and neither is one who wants to be left alone for long.
+    // Lasting failures are not asked again, and neither is a service that asks for a long pause.
     for (status, header, code) in [
         (400, "0", "upstream_refused"),
         (401, "0", "upstream_unauthorized"),
@@ -379,7 +379,7 @@ async fn secrets_in_the_words_of_a_service_reach_nobody() {
     let events =
         answer_events(vec![Step::Send(sse_frame(&json!({ "error": long_secret }))), Step::End]).await;
     assert!(!end_event(&events).1["message"].as_str().unwrap().contains("8f14"));
-    // What helps is kept.
+    // Text that helps and is no secret is kept.
     for error_body in [
         "The model `deepseek-ai/DeepSeek-R1-Distill-Qwen-32B` does not exist or you do not have access to it.",
         "Rate limit reached for gpt-4o-mini-2024-07-18: Limit 200000, Used 199123, Requested 20000. Try again in 1m13.5s.",

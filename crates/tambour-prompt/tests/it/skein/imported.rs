@@ -148,7 +148,7 @@ fn macros_that_nothing_is_known_of_are_told() {
             && warnings.contains("entry `Inn`, line 1, column 1: unknown macro `/user`"),
         "{warnings}"
     );
-    // What a card brings itself stops no prompt.
+    // Faults of the card itself stop no prompt.
     let card = read(&json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
         "name": "Mia", "description": "{{setvar::roll::5}}{{setvar::st_get::1}}{{roll:1d1}}{{getvar::roll}}", "personality": "", "scenario": "",
         "first_mes": "", "mes_example": ""}}));

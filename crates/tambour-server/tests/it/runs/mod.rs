@@ -298,7 +298,7 @@ async fn followers_see_all_of_it_once_and_in_order<B: Backend>() {
     assert_eq!(middle, (last_number / 2 + 1..=last_number).collect::<Vec<_>>());
     assert_eq!(late_numbers, (4..=last_number).collect::<Vec<_>>());
     assert_eq!(read_log(store, "msg").await, (last_number, LogState::Ended));
-    // What is kept alone has it.
+    // After the crash only the stored log is left.
     let backend = backend.crash().await;
     let store = &*backend.store();
     assert_eq!(followed_numbers(store, "msg", 5).await, (6..=last_number).collect::<Vec<_>>());
