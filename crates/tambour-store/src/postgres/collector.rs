@@ -4,7 +4,6 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -18,8 +17,6 @@ use crate::tail::DrainedEntries;
 const MAX_RUNS: usize = 64;
 /// Approximate maximum number of bytes in one statement.
 const MAX_BYTES: usize = 1 << 20;
-/// Longest pause between two attempts to reach the database.
-const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs whose appends wait for a collector.
 #[derive(Default)]
@@ -127,27 +124,9 @@ pub(super) async fn collect_appends(runs: Arc<ServerRuns>) {
 /// Writes a group of appends, retrying until the database answers, waits are aborted or the lease of this
 /// server may be lost. Shows stored entries to readers, and fences the runs whose entries were not stored.
 async fn write_group(runs: &ServerRuns, group: Vec<TakenAppend>) {
-    let mut pause = Duration::from_millis(20);
-    let mut may_be_stored = false;
-    let stored = loop {
-        fail::point("append.before");
-        match attempt(runs, &group, may_be_stored).await {
-            Ok(stored) => break stored,
-            Err(error) => {
-                tracing::error!(%error, runs = group.len(), "entries could not be stored; trying again");
-                may_be_stored = true;
-            }
-        }
-        tokio::select! {
-            biased;
-            () = runs.abort_waits.cancelled() => break HashSet::new(),
-            () = tokio::time::sleep(pause) => {}
-        }
-        if !runs.server_lease.is_valid() {
-            break HashSet::new();
-        }
-        pause = (pause * 2).min(MAX_PAUSE);
-    };
+    let what = format!("entries of {} runs", group.len());
+    let stored = runs.write_until_answered(what, |may_be_stored| store(runs, &group, may_be_stored)).await;
+    let stored = stored.unwrap_or_default();
     fail::point("append.after");
     for append in group {
         settle(runs, &append, stored.contains(&append.run.tail.message));
@@ -155,23 +134,20 @@ async fn write_group(runs: &ServerRuns, group: Vec<TakenAppend>) {
 }
 
 /// Stores a group of appends, or finds that they are stored; returns the ids of the messages whose entries
-/// are. Gives up when the lease of this server is over: the database may be silent.
-async fn attempt(
+/// are.
+async fn store(
     runs: &ServerRuns,
     group: &[TakenAppend],
     may_be_stored: bool,
 ) -> sqlx::Result<HashSet<String>> {
+    fail::point("append.before");
     let rows: Vec<EntryRow<'_>> = group.iter().map(TakenAppend::row).collect();
-    let work = async {
-        let mut stored = runs.database.store_entries(&rows).await?;
-        // An earlier attempt without an answer may have stored the entries that are refused now.
-        if may_be_stored && stored.len() < rows.len() {
-            stored.extend(runs.database.find_entries(&rows).await?);
-        }
-        Ok(stored)
-    };
-    let result = tokio::time::timeout(runs.server_lease.valid_time(), work).await;
-    result.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    let mut stored = runs.database.store_entries(&rows).await?;
+    // An earlier attempt without an answer may have stored the entries that are refused now.
+    if may_be_stored && stored.len() < rows.len() {
+        stored.extend(runs.database.find_entries(&rows).await?);
+    }
+    Ok(stored)
 }
 
 /// Shows stored entries to readers, or fences the run if they were not stored.

@@ -1,14 +1,10 @@
 //! End of a run, written until the database has it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::database::EndRow;
 use super::server_runs::ServerRuns;
 use crate::{MessageRow, RunEnd, WriteOutcome};
-
-/// Longest pause between two attempts to reach the database.
-const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// Writer of the end of a run.
 pub(super) struct EndWriter<'a> {
@@ -27,47 +23,27 @@ impl EndWriter<'_> {
         let row =
             MessageRow { status: end.status.clone(), outcome: Some(end.outcome.clone()), ..self.row.clone() };
         let row = Arc::new(row);
-        let mut pause = Duration::from_millis(20);
-        let mut may_be_stored = false;
-        loop {
-            match self.attempt(end, &row, may_be_stored).await {
-                Ok(true) => return (WriteOutcome::Stored, row),
-                Ok(false) => return (WriteOutcome::Fenced, row),
-                Err(error) if is_permanent(&error) => {
-                    tracing::error!(%error, message_id = row.id, "an end cannot be stored");
-                    return (WriteOutcome::Unknown, row);
-                }
-                Err(error) => {
-                    tracing::error!(%error, message_id = row.id, "an end could not be stored; trying again");
-                    may_be_stored = true;
-                }
-            }
-            tokio::select! {
-                biased;
-                () = self.runs.abort_waits.cancelled() => return (WriteOutcome::Unknown, row),
-                () = tokio::time::sleep(pause) => {}
-            }
-            if !self.runs.server_lease.is_valid() {
-                return (WriteOutcome::Unknown, row);
-            }
-            pause = (pause * 2).min(MAX_PAUSE);
-        }
+        let what = format!("the end of {}", row.id);
+        let outcome =
+            self.runs.write_until_answered(what, |may_be_stored| self.store(end, &row, may_be_stored));
+        (outcome.await.unwrap_or(WriteOutcome::Unknown), row)
     }
 
-    /// Writes the end, or finds that it is written; `false` if another lease has been given out or the run
-    /// was deleted. Gives up when the lease of this server is over: the database may be silent.
-    async fn attempt(&self, end: &RunEnd, row: &MessageRow, may_be_stored: bool) -> sqlx::Result<bool> {
+    /// Stores the end, or finds that it is stored; [`WriteOutcome::Fenced`] if another lease has been given out or
+    /// the run was deleted, [`WriteOutcome::Unknown`] if it can never be stored.
+    async fn store(&self, end: &RunEnd, row: &MessageRow, may_be_stored: bool) -> sqlx::Result<WriteOutcome> {
         let database = &self.runs.database;
         let end = EndRow { row, epoch: self.epoch, first_number: self.first_number, last: &end.last };
-        let work = async {
-            if database.store_end(end).await? {
-                return Ok(true);
-            }
+        let is_stored = match database.store_end(end).await {
             // An earlier attempt without an answer may have stored the end.
-            Ok(may_be_stored && database.is_end_stored(&row.id, self.epoch).await?)
+            Ok(false) if may_be_stored => database.is_end_stored(&row.id, self.epoch).await?,
+            Err(error) if is_permanent(&error) => {
+                tracing::error!(%error, message_id = row.id, "an end cannot be stored");
+                return Ok(WriteOutcome::Unknown);
+            }
+            result => result?,
         };
-        let result = tokio::time::timeout(self.runs.server_lease.valid_time(), work).await;
-        result.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+        Ok(if is_stored { WriteOutcome::Stored } else { WriteOutcome::Fenced })
     }
 }
 

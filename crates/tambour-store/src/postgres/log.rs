@@ -19,8 +19,10 @@ use crate::{Batch, BeginOutcome, Lease, Log, LogState, MessageRow, NewRun, Store
 
 /// Interval between checks for entries that another server writes.
 const FOLLOW_POLL: Duration = Duration::from_millis(100);
-/// Shortest time between two attempts to follow a log on the server that writes it.
-const PEER_PAUSE: Duration = Duration::from_secs(1);
+/// Shortest and longest time between two attempts to follow a log on the server that writes it. It doubles while
+/// that server does not answer: the log is not read during an attempt.
+const MIN_PEER_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PEER_PAUSE: Duration = Duration::from_secs(16);
 
 #[async_trait]
 impl Log for PostgresStore {
@@ -88,6 +90,8 @@ struct LogFollower {
     peer: Option<BoxStream<'static, Batch>>,
     /// Time of the next attempt to open that stream.
     next_peer_attempt: Instant,
+    /// Time from that attempt to the one after it.
+    peer_pause: Duration,
     /// Batches read from the database and not returned yet.
     batches: VecDeque<Batch>,
 }
@@ -148,10 +152,11 @@ impl LogFollower {
     /// Opens the stream of the server that writes the log, or waits until the next check of the database.
     async fn wait_more(&mut self) -> Result<(), StoreError> {
         if self.next_peer_attempt <= Instant::now() {
-            // A server that is silent costs the time of an attempt: meanwhile the log is not read.
             let attempt = self.open_peer().await;
-            self.next_peer_attempt = Instant::now() + PEER_PAUSE;
+            self.next_peer_attempt = Instant::now() + self.peer_pause;
+            self.peer_pause = (self.peer_pause * 2).min(MAX_PEER_PAUSE);
             if attempt? {
+                self.peer_pause = MIN_PEER_PAUSE;
                 return Ok(());
             }
         }
@@ -190,6 +195,7 @@ impl ServerRuns {
             reader: self.local_runs.find(message).map(|run| run.tail.add_reader()),
             peer: None,
             next_peer_attempt: Instant::now(),
+            peer_pause: MIN_PEER_PAUSE,
             batches: VecDeque::new(),
         };
         stream::try_unfold(follower, |mut follower| async move {

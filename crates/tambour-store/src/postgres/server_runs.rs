@@ -1,5 +1,6 @@
 //! Runs of one server of a cluster: its lease, the runs whose lease it holds, and the tasks that write them.
 
+use std::fmt::Display;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,6 +15,10 @@ use super::database::RunDatabase;
 use super::local_runs::LocalRuns;
 use super::server_lease::{self, ServerLease};
 use crate::{PeerReader, StoreError};
+
+/// Shortest and longest pause between two attempts to store something.
+const MIN_PAUSE: Duration = Duration::from_millis(20);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts a task.
 pub(super) type TaskSpawner = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
@@ -35,6 +40,8 @@ pub(super) struct ServerRuns {
     pub(super) closed: CancellationToken,
     /// Cancelled when writes that fail are no longer retried.
     pub(super) abort_waits: CancellationToken,
+    /// Cancelled when the lease is renewed no more.
+    pub(super) renewals_ended: CancellationToken,
     task_spawner: TaskSpawner,
 }
 
@@ -59,6 +66,7 @@ impl ServerRuns {
             peer_reader: OnceLock::new(),
             closed: CancellationToken::new(),
             abort_waits: CancellationToken::new(),
+            renewals_ended: CancellationToken::new(),
             task_spawner,
         });
         runs.spawn(server_lease::keep_lease(runs.clone()));
@@ -88,6 +96,8 @@ impl ServerRuns {
             self.abort_waits.cancel();
         }
         self.closed.cancel();
+        // A renewal that the database got after the end would put the row of the server back.
+        let _ = timeout(deadline, self.renewals_ended.cancelled()).await;
         let _ = timeout(deadline, self.server_lease.end(&*self.database)).await;
     }
 
@@ -96,6 +106,38 @@ impl ServerRuns {
         self.closed.cancel();
         self.abort_waits.cancel();
         self.local_runs.fence_all();
+        self.renewals_ended.cancelled().await;
         self.server_lease.end(&*self.database).await
+    }
+
+    /// Repeats a write until the database has answered. `what` is stored, in words. Each attempt gets `true` if an
+    /// earlier one may have stored it. Returns `None` if waits are aborted, or the lease of this server may be lost.
+    pub(super) async fn write_until_answered<T, F>(
+        &self,
+        what: impl Display,
+        mut attempt: impl FnMut(bool) -> F,
+    ) -> Option<T>
+    where
+        F: Future<Output = sqlx::Result<T>>,
+    {
+        let (mut pause, mut may_be_stored) = (MIN_PAUSE, false);
+        loop {
+            // The database may be silent: the lease is over then, or another connection works.
+            match timeout(self.server_lease.valid_time(), attempt(may_be_stored)).await {
+                Ok(Ok(value)) => return Some(value),
+                Ok(Err(error)) => tracing::error!(%error, "{what} could not be stored; trying again"),
+                Err(_) => tracing::error!("the database did not answer to {what}; trying again"),
+            }
+            may_be_stored = true;
+            tokio::select! {
+                biased;
+                () = self.abort_waits.cancelled() => return None,
+                () = tokio::time::sleep(pause) => {}
+            }
+            if !self.server_lease.is_valid() {
+                return None;
+            }
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
     }
 }

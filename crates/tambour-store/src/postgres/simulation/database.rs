@@ -127,6 +127,11 @@ impl SimulatedDatabase {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns `true` if a server has a row.
+    pub(super) fn has_server(&self, server: &str) -> bool {
+        self.lock_rows().servers.contains_key(server)
+    }
+
     pub(super) fn set_rates(&self, rates: FaultRates) {
         *self.rates.lock().unwrap_or_else(PoisonError::into_inner) = rates;
     }

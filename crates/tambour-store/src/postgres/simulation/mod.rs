@@ -335,6 +335,33 @@ fn a_lease_reads_what_is_stored_while_it_reads() {
     check_seeds(&[467, 2337]);
 }
 
+/// A renewal that the database got after the end of the lease would put the server back.
+#[test]
+fn a_server_that_has_stopped_is_gone_although_the_database_is_slow() {
+    for seed in 0..50 {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let scheduler = Scheduler::new(seed, false);
+            let world = World::new(scheduler.clone());
+            let (stop_scheduler, stop_world) = (scheduler.clone(), world.clone());
+            let stop = async move {
+                let (scheduler, world) = (stop_scheduler, stop_world);
+                let server = world.start_server("server".to_owned());
+                scheduler.pause(300, 500).await;
+                assert!(world.database.has_server("server"), "seed {seed}");
+                world.database.set_rates(FaultRates { slow: 100, longest: 180, ..FaultRates::default() });
+                scheduler.pause(0, 400).await;
+                server.stop().await;
+                scheduler.pause(500, 500).await;
+                assert!(!world.database.has_server("server"), "seed {seed}");
+            };
+            scheduler.run(stop).await;
+            world.clear();
+        });
+    }
+}
+
 #[test]
 fn a_seed_has_one_trace() {
     for seed in 0..20 {
