@@ -28,6 +28,8 @@ pub struct ClusterStatus {
     pub fenced_runs: u64,
     /// Runs whose lease this server holds.
     pub held_runs: usize,
+    /// Number of renewals after the lease of this server may have been lost.
+    pub lease_regains: u64,
 }
 
 /// Reads logs from the servers that write them.
@@ -37,6 +39,18 @@ pub trait PeerReader: Send + Sync {
     /// `after`. The stream ends with the log, or when the server no longer answers. `None` if the server does
     /// not answer at all.
     async fn follow(&self, address: &str, message: &str, after: u64) -> Option<BoxStream<'static, Batch>>;
+}
+
+/// Exclusive access to a conversation or dialogue. It is given up when it is dropped, and ends with the lease of its
+/// server.
+#[async_trait]
+pub trait ConversationLock: Send + Sync {
+    /// Takes the access. Returns `false` while somebody else has it. Dropping the lock meanwhile gives up what the
+    /// database grants.
+    ///
+    /// # Errors
+    /// The database failed; it may have granted the access.
+    async fn take(&mut self) -> Result<bool, StoreError>;
 }
 
 /// Decisions that servers which share a database make together. Times are compared by the clock of the database.
@@ -112,18 +126,8 @@ pub trait Cluster: Send + Sync {
     /// The database failed.
     async fn stream_token(&self, hash: &[u8]) -> Result<Option<StreamTokenRow>, StoreError>;
 
-    /// Takes exclusive access to a conversation or dialogue for this server. Returns `false` while another
-    /// server has it.
-    ///
-    /// # Errors
-    /// The database failed.
-    async fn lock_conversation(&self, id: &str) -> Result<bool, StoreError>;
-
-    /// Gives the exclusive access up.
-    ///
-    /// # Errors
-    /// The database failed; the access ends with the lease of this server.
-    async fn unlock_conversation(&self, id: &str) -> Result<(), StoreError>;
+    /// Returns the lock of a conversation or dialogue, which has not been taken yet.
+    fn conversation_lock(&self, id: &str) -> Box<dyn ConversationLock>;
 
     /// Returns the number of messages and turns of an owner that run on the other servers.
     ///

@@ -41,7 +41,7 @@ use async_trait::async_trait;
 
 pub use admin::{Admin, KeyRow, UsageRow};
 pub use batch::{Batch, LogEntry, LogEntryKind};
-pub use cluster::{Cluster, ClusterStatus, PeerReader, StreamTokenRow};
+pub use cluster::{Cluster, ClusterStatus, ConversationLock, PeerReader, StreamTokenRow};
 pub use conversations::{ConversationRow, Conversations};
 pub use deletion::{Deletion, Retention};
 pub use dialogues::{DialogueFilter, DialogueProgress, DialogueRow, Dialogues, RecordChange};

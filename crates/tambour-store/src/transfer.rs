@@ -85,7 +85,7 @@ pub async fn move_data(
     claim_target(source_pool, target_pool).await?;
     let query = "select distinct substr(created, 1, 10) from messages";
     let days: Vec<String> = sqlx::query_scalar(query).fetch_all(source_pool).await?;
-    create_partitions_of(target_pool, &days).await?;
+    create_partitions_of(target, &days).await?;
     let mut rows_moved = 0;
     for table in TABLES {
         let total_rows = count_rows(source_pool, table).await?;

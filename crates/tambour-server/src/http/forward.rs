@@ -23,8 +23,8 @@ const MAX_BODY: usize = 64 << 20;
 
 /// Time between two looks at the lease of this server.
 const LOOK: Duration = Duration::from_millis(500);
-/// Number of such looks at a lost lease after which a request is answered.
-const LOSSES: u32 = 3;
+/// Time in which requests that wait for the database end by themselves once the lease is lost.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Client for requests to other servers; `None` if it could not be created.
 static PEER_CLIENT: OnceLock<Option<reqwest::Client>> = OnceLock::new();
@@ -47,17 +47,19 @@ pub(super) async fn forward(State(app): State<AppState>, request: Request, next:
     tokio::select! {
         biased;
         response = find_server(&app, request, next) => response,
-        () = wait_lost(&app) => Problem::from(StoreError::LeaseLost).into_response(),
+        () = wait_loss(&app) => Problem::from(StoreError::LeaseLost).into_response(),
     }
 }
 
-/// Resolves when the lease of this server has been lost for some time.
-async fn wait_lost(app: &App) {
-    let mut losses = 0;
-    while losses < LOSSES {
+/// Resolves some time after this server has lost its lease, even if it holds it again: what the request waits for
+/// may be lost all the same.
+async fn wait_loss(app: &App) {
+    let regains = || app.store.cluster().map_or(0, |cluster| cluster.status().lease_regains);
+    let first_regains = regains();
+    while app.store.check_available().is_ok() && regains() == first_regains {
         tokio::time::sleep(LOOK).await;
-        losses = if app.store.check_available().is_err() { losses + 1 } else { 0 };
     }
+    tokio::time::sleep(GRACE).await;
 }
 
 /// Hands the request on, or answers it.

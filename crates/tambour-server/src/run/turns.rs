@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-use crate::store::Store;
+use crate::store::{ConversationLock, Store};
 
 /// Pause between two attempts to get access while another server has it.
 const REMOTE_PAUSE: Duration = Duration::from_millis(50);
-/// Pause before another attempt to give access up while the database does not answer.
-const UNLOCK_PAUSE: Duration = Duration::from_millis(500);
+/// Pause after an attempt that the database did not answer.
+const ERROR_PAUSE: Duration = Duration::from_millis(500);
 
 /// Queues of all conversations in which something runs or waits.
 pub(crate) struct ConversationQueues {
@@ -29,40 +29,10 @@ struct LocalQueues {
 
 /// Exclusive access to a conversation or dialogue, until it is dropped.
 pub(crate) struct ConversationGuard {
+    /// Access that the other servers respect; `None` if no other server uses the database.
+    shared: Option<Box<dyn ConversationLock>>,
     /// Access on this server, given up after the shared access.
-    local: Option<OwnedMutexGuard<()>>,
-    /// Access that the database records, or is about to record; `None` if no other server uses the database.
-    shared: Option<SharedAccess>,
-}
-
-/// Access to a conversation that the other servers respect.
-struct SharedAccess {
-    store: Arc<dyn Store>,
-    conversation: String,
-}
-
-impl Drop for ConversationGuard {
-    fn drop(&mut self) {
-        let Some(SharedAccess { store, conversation }) = self.shared.take() else { return };
-        let local = self.local.take();
-        // Without a runtime the process is about to end, and its access with it.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            // Nobody else on this server may get access meanwhile: the row of the access names only the
-            // server.
-            let _local = local;
-            while let Some(cluster) = store.cluster()
-                && let Err(error) = cluster.unlock_conversation(&conversation).await
-            {
-                tracing::error!(%error, conversation, "the lock of a conversation cannot be released; trying again");
-                if store.check_available().is_err() {
-                    // The access ends with the lease of this server.
-                    tokio::time::sleep(UNLOCK_PAUSE).await;
-                }
-                tokio::time::sleep(REMOTE_PAUSE).await;
-            }
-        });
-    }
+    _local: OwnedMutexGuard<()>,
 }
 
 impl ConversationQueues {
@@ -74,17 +44,17 @@ impl ConversationQueues {
     /// Waits for access to a conversation. The first poll enters the queue of this server.
     pub(crate) async fn enter(&self, conversation: &str) -> ConversationGuard {
         let local = self.local.lock_of(conversation).lock_owned().await;
-        let guard = self.guard(conversation, local);
-        if let Some(cluster) = self.store.cluster() {
+        let mut guard = self.guard(conversation, local);
+        if let Some(lock) = &mut guard.shared {
             loop {
-                match cluster.lock_conversation(conversation).await {
+                match lock.take().await {
                     Ok(true) => break,
-                    Ok(false) => {}
+                    Ok(false) => tokio::time::sleep(REMOTE_PAUSE).await,
                     Err(error) => {
                         tracing::error!(%error, conversation, "a conversation could not be locked; trying again");
+                        tokio::time::sleep(ERROR_PAUSE).await;
                     }
                 }
-                tokio::time::sleep(REMOTE_PAUSE).await;
             }
         }
         guard
@@ -93,22 +63,18 @@ impl ConversationQueues {
     /// Returns access to a conversation if nobody has it.
     pub(crate) async fn try_enter(&self, conversation: &str) -> Option<ConversationGuard> {
         let local = self.local.lock_of(conversation).try_lock_owned().ok()?;
-        let guard = self.guard(conversation, local);
-        let has_access = match self.store.cluster() {
-            Some(cluster) => matches!(cluster.lock_conversation(conversation).await, Ok(true)),
+        let mut guard = self.guard(conversation, local);
+        let has_access = match &mut guard.shared {
+            Some(lock) => matches!(lock.take().await, Ok(true)),
             None => true,
         };
         has_access.then_some(guard)
     }
 
-    /// Creates the guard. Called before the database is asked: if the caller is dropped while it waits for the
-    /// answer, the database may have granted access, which the guard gives up.
+    /// Creates the guard of access that the other servers have not granted yet.
     fn guard(&self, conversation: &str, local: OwnedMutexGuard<()>) -> ConversationGuard {
-        let shared = self
-            .store
-            .cluster()
-            .map(|_| SharedAccess { store: self.store.clone(), conversation: conversation.to_owned() });
-        ConversationGuard { local: Some(local), shared }
+        let shared = self.store.cluster().map(|cluster| cluster.conversation_lock(conversation));
+        ConversationGuard { shared, _local: local }
     }
 }
 

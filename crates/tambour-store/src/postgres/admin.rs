@@ -1,12 +1,11 @@
 //! Rows of settings, keys and usage.
 
-use async_trait::async_trait;
-use serde_json::Value;
-use sqlx::PgConnection;
-
+use super::connection::DatabaseConnection;
 use super::{PostgresStore, figures};
 use crate::fail;
 use crate::{Admin, KeyRow, StoreError, UsageRow};
+use async_trait::async_trait;
+use serde_json::Value;
 
 #[async_trait]
 impl Admin for PostgresStore {
@@ -58,7 +57,7 @@ impl Admin for PostgresStore {
     }
 
     async fn add_usage(&self, usage: &UsageRow) -> Result<(), StoreError> {
-        let mut connection = self.shared.pool.acquire().await?;
+        let mut connection = DatabaseConnection::acquire(&self.shared.statements).await?;
         fail::point("usage.before");
         add_usage(&mut connection, usage).await?;
         fail::point("usage.after");
@@ -85,7 +84,7 @@ impl Admin for PostgresStore {
     async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
         let mut transaction = self.pool().begin().await?;
         // An owner may have millions of rows.
-        sqlx::query("set local statement_timeout = 0").execute(&mut *transaction).await?;
+        transaction.lift_limit().await?;
         // Rows whose name, id or idempotency key the new owner already uses stay with the old one.
         for statement in [
             "update messages set owner = $2 where owner = $1",
@@ -123,7 +122,7 @@ impl Admin for PostgresStore {
 
 /// Tells the other servers that settings or keys change with this transaction. The row also serves as a lock:
 /// such transactions run one after the other.
-async fn note_change(connection: &mut PgConnection, name: &str) -> sqlx::Result<()> {
+async fn note_change(connection: &mut DatabaseConnection, name: &str) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into shared_versions (name, version) values ($1, 1) \
          on conflict (name) do update set version = shared_versions.version + 1",
@@ -132,7 +131,7 @@ async fn note_change(connection: &mut PgConnection, name: &str) -> sqlx::Result<
 }
 
 /// Adds to the usage of a key on a day.
-pub(super) async fn add_usage(connection: &mut PgConnection, usage: &UsageRow) -> sqlx::Result<()> {
+pub(super) async fn add_usage(connection: &mut DatabaseConnection, usage: &UsageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into usage (day, key, name, owner, requests, input_tokens, output_tokens) \
          values ($1, $2, $3, $4, $5, $6, $7) \

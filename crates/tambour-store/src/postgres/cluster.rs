@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::PostgresStore;
-use crate::{Cluster, ClusterStatus, PeerReader, StoreError, StreamTokenRow};
+use super::held_rows::{HeldRow, RowGuard};
+use crate::{Cluster, ClusterStatus, ConversationLock, PeerReader, StoreError, StreamTokenRow};
 
 /// Time for which a key may use its allowance at once: a burst has at most the requests of this time.
 const BURST: Duration = Duration::from_secs(60);
@@ -24,6 +25,7 @@ impl Cluster for PostgresStore {
             lease_age: self.runs().server_lease.age(),
             fenced_runs: self.runs().fenced_runs.load(Ordering::Relaxed),
             held_runs: self.runs().local_runs.count(),
+            lease_regains: self.runs().server_lease.regains(),
         }
     }
 
@@ -117,21 +119,8 @@ impl Cluster for PostgresStore {
         Ok(token.map(|(message, key)| StreamTokenRow { hash: hash.to_vec(), message, key }))
     }
 
-    async fn lock_conversation(&self, id: &str) -> Result<bool, StoreError> {
-        let query = sqlx::query(
-            "insert into conversation_locks (conversation_id, server) values ($1, $2) \
-             on conflict (conversation_id) do update set server = excluded.server \
-             where conversation_locks.server = excluded.server or not exists (select 1 from servers \
-             where servers.id = conversation_locks.server and lease_until > now())",
-        );
-        let result = query.bind(id).bind(&self.identity.server).execute(self.pool()).await?;
-        Ok(result.rows_affected() > 0)
-    }
-
-    async fn unlock_conversation(&self, id: &str) -> Result<(), StoreError> {
-        let query = sqlx::query("delete from conversation_locks where conversation_id = $1 and server = $2");
-        query.bind(id).bind(&self.identity.server).execute(self.pool()).await?;
-        Ok(())
+    fn conversation_lock(&self, id: &str) -> Box<dyn ConversationLock> {
+        Box::new(self.row_guard(HeldRow::Lock(id.to_owned())))
     }
 
     async fn count_remote_runs(&self, owner: &str) -> Result<u64, StoreError> {
@@ -141,5 +130,12 @@ impl Cluster for PostgresStore {
         );
         let count: i64 = query.bind(owner).bind(&self.identity.server).fetch_one(self.pool()).await?;
         Ok(count.unsigned_abs())
+    }
+}
+
+#[async_trait]
+impl ConversationLock for RowGuard {
+    async fn take(&mut self) -> Result<bool, StoreError> {
+        RowGuard::take(self).await
     }
 }

@@ -1,10 +1,10 @@
 //! Deletes rows. A whole day of logs is dropped with its partition.
 
 use async_trait::async_trait;
-use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 
 use super::PostgresStore;
+use super::connection::DatabaseConnection;
 use super::partitions;
 use super::responses::delete_responses_mentioning;
 use super::run_insert::has_runs;
@@ -81,8 +81,8 @@ impl Deletion for PostgresStore {
     async fn sweep(&self, _stop: &CancellationToken) -> Result<bool, StoreError> {
         partitions::delete_stale_rows(self.pool()).await?;
         let change = async {
-            partitions::create_partitions(&self.shared.pool).await?;
-            partitions::drop_partitions(&self.shared.pool).await
+            partitions::create_partitions(self.pool()).await?;
+            partitions::drop_partitions(self.pool()).await
         };
         if let Err(error) = change.await {
             tracing::warn!(%error, "the partitions of the logs are in use; the next sweep changes them");
@@ -122,7 +122,7 @@ impl PostgresStore {
 
 /// Locks the row of a conversation or dialogue until the end of the transaction: waits for a run that is
 /// beginning in it, and makes all later runs wait.
-async fn lock_conversation(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
+async fn lock_conversation(connection: &mut DatabaseConnection, id: &str) -> sqlx::Result<()> {
     for statement in [
         "select 1 from conversations where id = $1 for update",
         "select 1 from dialogues where id = $1 for update",
@@ -134,7 +134,7 @@ async fn lock_conversation(connection: &mut PgConnection, id: &str) -> sqlx::Res
 
 /// Closes a conversation or dialogue to new runs for a minute, so that it does not stay closed if the server
 /// dies before the deletion has ended.
-async fn insert_closed(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
+async fn insert_closed(connection: &mut DatabaseConnection, id: &str) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into closed (conversation_id, lease_until) values ($1, now() + interval '1 minute') \
          on conflict (conversation_id) do update set lease_until = excluded.lease_until",
@@ -143,7 +143,7 @@ async fn insert_closed(connection: &mut PgConnection, id: &str) -> sqlx::Result<
 }
 
 /// Deletes messages with their runs, logs, records, state updates and the responses that name them.
-async fn delete_rows(connection: &mut PgConnection, ids: &[String]) -> sqlx::Result<()> {
+async fn delete_rows(connection: &mut DatabaseConnection, ids: &[String]) -> sqlx::Result<()> {
     // First the runs: nothing is appended to the logs after that.
     let query = sqlx::query("delete from runs where id = any($1)").bind(ids);
     query.execute(&mut *connection).await?;

@@ -1,9 +1,7 @@
 //! Rows of dialogues, their turns and their model calls.
 
-use async_trait::async_trait;
-use sqlx::PgConnection;
-
 use super::PostgresStore;
+use super::connection::DatabaseConnection;
 use super::documents::keep_version;
 use super::figures::add_figures;
 use super::input_responses::store_input;
@@ -14,6 +12,7 @@ use crate::{
     Deletion, DialogueFilter, DialogueProgress, DialogueRow, Dialogues, DocumentKind, InputClaim,
     InputResponse, RecordChange, Retention, RowPage, StoreError,
 };
+use async_trait::async_trait;
 
 /// SQL expression for the id of the turn that a call or turn record belongs to. PostgreSQL reads no JSON with
 /// an escaped NUL, which the answer of a model may contain, so another character takes the place of the NUL.
@@ -176,7 +175,7 @@ impl PostgresStore {
 
 /// Stores the dialogue as a turn leaves it, within the transaction of the turn's end.
 pub(super) async fn store_progress(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     id: &str,
     progress: &DialogueProgress,
 ) -> sqlx::Result<()> {
@@ -190,7 +189,7 @@ pub(super) async fn store_progress(
 }
 
 /// Inserts a dialogue, and keeps autosaves from replacing the version of the script that it runs.
-async fn insert_row(connection: &mut PgConnection, row: &DialogueRow) -> sqlx::Result<()> {
+async fn insert_row(connection: &mut DatabaseConnection, row: &DialogueRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state, session, \
          origin) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
@@ -203,7 +202,7 @@ async fn insert_row(connection: &mut PgConnection, row: &DialogueRow) -> sqlx::R
 
 /// Updates state, status and time of a dialogue, whose row stays locked to the end of the transaction.
 async fn update_row(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     id: &str,
     (state, status, changed_at): (&str, &str, &str),
 ) -> sqlx::Result<()> {
@@ -213,7 +212,7 @@ async fn update_row(
 
 /// Writes changes to call and turn records. A dialogue that was deleted meanwhile gets no records.
 async fn write_records(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     id: &str,
     records: &[RecordChange],
 ) -> sqlx::Result<()> {
@@ -229,7 +228,7 @@ async fn write_records(
 }
 
 /// Deletes a dialogue with its records, its stored inputs and the responses that name it.
-async fn delete_rows(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
+async fn delete_rows(connection: &mut DatabaseConnection, id: &str) -> sqlx::Result<()> {
     for statement in [
         // First, because writers of records lock this row first: they wait, and then write no records.
         "delete from dialogues where id = $1",

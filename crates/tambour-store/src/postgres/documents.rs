@@ -1,13 +1,12 @@
 //! Rows of versioned texts.
 
-use async_trait::async_trait;
-use sqlx::PgConnection;
-
+use super::connection::DatabaseConnection;
 use super::{PostgresStore, lock};
 use crate::fail;
 use crate::{
     Document, DocumentChange, DocumentScope, DocumentVersion, Documents, PutOptions, PutOutcome, StoreError,
 };
+use async_trait::async_trait;
 
 /// Beginning of a query of [`Document`]s.
 macro_rules! select_document {
@@ -145,13 +144,16 @@ impl Documents for PostgresStore {
 }
 
 /// Serialises changes of an owner's documents of one kind.
-async fn lock_documents(connection: &mut PgConnection, (owner, kind): DocumentScope<'_>) -> sqlx::Result<()> {
+async fn lock_documents(
+    connection: &mut DatabaseConnection,
+    (owner, kind): DocumentScope<'_>,
+) -> sqlx::Result<()> {
     lock(connection, &format!("documents:{}:{owner}", kind.db_name())).await
 }
 
 /// Returns `true` if the latest version is not the one that a change is based on.
 async fn has_changed(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     (owner, kind): DocumentScope<'_>,
     id: &str,
     based_on: Option<u32>,
@@ -166,7 +168,7 @@ async fn has_changed(
 
 /// Keeps a version that is in use: the next autosave will not replace it.
 pub(super) async fn keep_version(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     owner_and_kind: DocumentScope<'_>,
     id: &str,
     version: u32,
@@ -180,7 +182,7 @@ pub(super) async fn keep_version(
 
 /// Stores the next version of a document.
 async fn write_version(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     (owner, kind): DocumentScope<'_>,
     document: &Document,
     new_version: &DocumentVersion,

@@ -1,11 +1,10 @@
 //! Rows of figures. New figures are added to the existing row with the same key, if there is one.
 
-use async_trait::async_trait;
-use sqlx::PgConnection;
-
 use super::PostgresStore;
+use super::connection::DatabaseConnection;
 use crate::figures::merge_first_texts;
 use crate::{FigureStep, Figures, ReplyFigures, RuleCount, StepFigures, StepRepairs, StoreError};
+use async_trait::async_trait;
 
 /// Conflict clause that adds to the existing row of `figures` with the same key.
 macro_rules! add_figures {
@@ -102,7 +101,10 @@ fn hour_prefix_len(step: FigureStep) -> i32 {
 }
 
 /// Adds figures to those stored for their hours.
-pub(super) async fn add_figures(connection: &mut PgConnection, figures: &[Figures]) -> sqlx::Result<()> {
+pub(super) async fn add_figures(
+    connection: &mut DatabaseConnection,
+    figures: &[Figures],
+) -> sqlx::Result<()> {
     // Transactions add rows in the same order, so that they cannot deadlock.
     let mut figures: Vec<&Figures> = figures.iter().collect();
     figures.sort_by(|a, b| (&a.hour, &a.owner, &a.upstream).cmp(&(&b.hour, &b.owner, &b.upstream)));
@@ -140,7 +142,7 @@ pub(super) async fn add_figures(connection: &mut PgConnection, figures: &[Figure
 }
 
 /// Transfers figures from one owner to another.
-pub(super) async fn hand_over(connection: &mut PgConnection, from: &str, to: &str) -> sqlx::Result<()> {
+pub(super) async fn hand_over(connection: &mut DatabaseConnection, from: &str, to: &str) -> sqlx::Result<()> {
     for statement in [
         concat!(
             "insert into figures (hour, owner, upstream, completed, failed, cancelled, repaired, replaced, \

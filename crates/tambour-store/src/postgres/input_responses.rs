@@ -1,16 +1,15 @@
 //! Rows of dialogue inputs that a client may repeat, and their responses (table `repeats`).
 
-use async_trait::async_trait;
-use sqlx::PgConnection;
-
 use super::PostgresStore;
+use super::connection::DatabaseConnection;
 use crate::{InputClaim, InputResponse, InputResponses, StoreError};
+use async_trait::async_trait;
 
 /// Stores within a transaction that an input was accepted or, with the body of a response, that it was
 /// answered with status 200. Stores nothing if the dialogue does not exist. Deletes the owner's inputs from
 /// before `claim.since`.
 pub(super) async fn store_input(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     claim: &InputClaim,
     dialogue: &str,
     response: Option<&str>,

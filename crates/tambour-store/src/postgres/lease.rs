@@ -9,8 +9,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::end::EndWriter;
+use super::held_rows::RowGuard;
 use super::local_runs::LocalRun;
-use super::responses::ClaimGuard;
 use super::server_runs::ServerRuns;
 use crate::{Batch, Lease, MessageRow, PendingAppend, RunEnd, StoreError, WriteOutcome};
 
@@ -36,7 +36,7 @@ pub(super) struct UndeliveredRun {
     /// Id of the conversation that the message has opened.
     pub(super) opened_conversation: Option<String>,
     /// Claim of the idempotency key of the message.
-    pub(super) claim: Option<ClaimGuard>,
+    pub(super) claim: Option<RowGuard>,
 }
 
 impl PostgresLease {

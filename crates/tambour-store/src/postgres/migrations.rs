@@ -7,8 +7,10 @@ use sqlx::{PgPool, SqlSafeStr};
 use crate::StoreError;
 
 /// Number, description and statements of each migration, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "start", include_str!("../../migrations/postgres/0001_start.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "start", include_str!("../../migrations/postgres/0001_start.sql")),
+    (2, "lock holders", include_str!("../../migrations/postgres/0002_lock_holders.sql")),
+];
 
 /// Runs the migrations that the database lacks.
 ///

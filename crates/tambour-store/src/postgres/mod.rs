@@ -5,12 +5,14 @@
 //! checks their epochs and stores their entries, and only then readers see them. `lease` and `end` write
 //! logs, `runs` begins and claims runs, `log` reads and follows them. All of them are of `server_runs`, and
 //! reach the database through the interface `database`, whose statements are in `run_rows` and `run_insert`.
+//! `connection` limits the time of statements, `held_rows` are claims and locks,
 //! `deletion` removes runs, `partitions` has the partitions of the logs by day, `cluster` the rows by which servers
 //! coordinate, `migrations` updates the schema, and the other modules store the rows that they are named after.
 
 mod admin;
 mod cluster;
 mod collector;
+mod connection;
 mod conversations;
 mod database;
 mod deletion;
@@ -18,6 +20,7 @@ mod dialogues;
 mod documents;
 mod end;
 mod figures;
+mod held_rows;
 mod imports;
 mod input_responses;
 mod lease;
@@ -38,20 +41,22 @@ mod statement_pool;
 mod states;
 mod tools;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection as _, PgConnection, PgPool};
+use sqlx::{Connection as _, PgPool};
 
 use crate::{Cluster, RequestKey, ServerIdentity, Store, StoreError, ids};
+use connection::{DatabaseConnection, PING_TIMEOUT, StatementState, Transaction};
+use held_rows::HeldRow;
 use run_rows::PostgresRuns;
 use server_lease::ServerLease;
 use server_runs::{ServerRuns, TaskSpawner};
-use statement_pool::{StatementPool, StatementState};
+use statement_pool::StatementPool;
 
 /// Store on PostgreSQL.
 #[derive(Clone)]
@@ -102,8 +107,8 @@ struct StoreState {
     runs: Arc<ServerRuns>,
     /// Random id of the claim's holder, for each request that this server has claimed.
     request_holders: Mutex<HashMap<RequestKey, String>>,
-    /// Random ids of the holders of claims that are being released.
-    released_holders: Mutex<HashSet<String>>,
+    /// Rows that are being given up, by the random ids of their holders.
+    released_rows: Mutex<HashMap<String, HeldRow>>,
 }
 
 /// Maximum time that a request waits for the database before it fails.
@@ -126,8 +131,13 @@ impl PostgresStore {
             lease_slot: lease_slot.clone(),
             statement_timeout: options.statement_timeout,
         });
-        let database =
-            Arc::new(PostgresRuns { statements: statements.clone(), append_pool: append_pool.clone() });
+        // A renewal is not given up because the lease is lost; appends have limits of their own.
+        let append_statements = Arc::new(StatementState {
+            pool: append_pool.clone(),
+            lease_slot: LeaseSlot::default(),
+            statement_timeout: options.statement_timeout,
+        });
+        let database = Arc::new(PostgresRuns { statements: statements.clone(), append_statements });
         let collectors = options.append_connections.max(1);
         let task_spawner: TaskSpawner = Arc::new(|task| drop(tokio::spawn(task)));
         let runs =
@@ -140,7 +150,7 @@ impl PostgresStore {
             statements,
             runs,
             request_holders: Mutex::default(),
-            released_holders: Mutex::default(),
+            released_rows: Mutex::default(),
         });
         Ok(PostgresStore { shared, identity })
     }
@@ -152,11 +162,14 @@ impl PostgresStore {
     /// schema.
     pub async fn migrate(options: &PostgresOptions) -> Result<(), StoreError> {
         let max_connections = 2;
+        let lease_slot = LeaseSlot::default();
         // A migration of a large table may take longer than any limit.
-        let options = PostgresOptions { statement_timeout: Duration::ZERO, ..options.clone() };
-        let pool = open_pool(&options, max_connections, &LeaseSlot::default()).await?;
+        let unlimited = PostgresOptions { statement_timeout: Duration::ZERO, ..options.clone() };
+        let pool = open_pool(&unlimited, max_connections, &lease_slot).await?;
         migrations::run_migrations(&pool).await?;
-        if let Err(error) = partitions::create_partitions(&pool).await {
+        let statement_timeout = options.statement_timeout;
+        let statements = Arc::new(StatementState { pool: pool.clone(), lease_slot, statement_timeout });
+        if let Err(error) = partitions::create_partitions(StatementPool(&statements)).await {
             tracing::warn!(%error, "the partitions of the next days could not be created; the sweep tries again");
         }
         pool.close().await;
@@ -177,10 +190,7 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError::AccessLost`] if another server has taken the access since: this one stood still for longer
     /// than its lease.
-    async fn begin_exclusive(
-        &self,
-        conversation: &str,
-    ) -> Result<sqlx::Transaction<'static, sqlx::Postgres>, StoreError> {
+    async fn begin_exclusive(&self, conversation: &str) -> Result<Transaction, StoreError> {
         let mut transaction = self.pool().begin().await?;
         let query = sqlx::query(
             "select 1 from conversation_locks where conversation_id = $1 and server = $2 for share",
@@ -276,7 +286,13 @@ async fn open_pool(
         .test_before_acquire(false)
         .before_acquire(move |connection, metadata| {
             let is_doubtful = acquired_slot.get().is_some_and(|lease| lease.is_doubtful(metadata.idle_for));
-            Box::pin(async move { Ok(!is_doubtful && connection.ping().await.is_ok()) })
+            Box::pin(async move {
+                if is_doubtful {
+                    return Err(sqlx::Error::PoolTimedOut);
+                }
+                let ping = tokio::time::timeout(PING_TIMEOUT, connection.ping()).await;
+                ping.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(|()| true)
+            })
         })
         .max_connections(max_connections.max(1))
         .min_connections(1)
@@ -287,7 +303,7 @@ async fn open_pool(
 
 /// Waits for the lock named `scope` and holds it until the transaction ends. It serialises transactions that
 /// read rows before they write them.
-async fn lock(connection: &mut PgConnection, scope: &str) -> sqlx::Result<()> {
+async fn lock(connection: &mut DatabaseConnection, scope: &str) -> sqlx::Result<()> {
     let query = sqlx::query("select pg_advisory_xact_lock(hashtextextended($1, 0))").bind(scope);
     query.execute(connection).await.map(|_| ())
 }

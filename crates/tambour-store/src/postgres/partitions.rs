@@ -2,10 +2,11 @@
 
 use jiff::ToSpan;
 use jiff::civil::Date;
-use sqlx::{AssertSqlSafe, PgConnection, PgPool};
+use sqlx::AssertSqlSafe;
 
-use super::lock;
+use super::connection::DatabaseConnection;
 use super::statement_pool::StatementPool;
+use super::{PostgresStore, lock};
 use crate::{StoreError, clock};
 
 /// Number of days, beginning with the current one in UTC, whose partitions exist in advance.
@@ -14,7 +15,7 @@ const DAYS_AHEAD: i64 = 3;
 const PARTITION_PREFIX: &str = "entries_day_";
 
 /// Creates the partitions of the next days.
-pub(super) async fn create_partitions(pool: &PgPool) -> Result<(), StoreError> {
+pub(super) async fn create_partitions(pool: StatementPool<'_>) -> Result<(), StoreError> {
     let mut transaction = pool.begin().await?;
     begin_change(&mut transaction).await?;
     let today = current_day(&mut transaction).await?;
@@ -25,16 +26,16 @@ pub(super) async fn create_partitions(pool: &PgPool) -> Result<(), StoreError> {
 }
 
 /// Returns the current day in UTC by the clock of the database.
-async fn current_day(connection: &mut PgConnection) -> Result<Date, StoreError> {
+async fn current_day(connection: &mut DatabaseConnection) -> Result<Date, StoreError> {
     let query = sqlx::query_scalar("select to_char(now() at time zone 'UTC', 'YYYY-MM-DD')");
     let day: String = query.fetch_one(connection).await?;
     Ok(day.parse().unwrap_or_else(|_| clock::now().to_zoned(jiff::tz::TimeZone::UTC).date()))
 }
 
 /// Creates the partitions of these days, such as `2026-01-31`; a text that is no date is ignored.
-pub(crate) async fn create_partitions_of(pool: &PgPool, days: &[String]) -> Result<(), StoreError> {
+pub(crate) async fn create_partitions_of(store: &PostgresStore, days: &[String]) -> Result<(), StoreError> {
     for day in days.iter().filter_map(|day| day.parse::<Date>().ok()) {
-        let mut transaction = pool.begin().await?;
+        let mut transaction = store.pool().begin().await?;
         begin_change(&mut transaction).await?;
         create_partition(&mut transaction, day).await?;
         transaction.commit().await?;
@@ -44,13 +45,13 @@ pub(crate) async fn create_partitions_of(pool: &PgPool, days: &[String]) -> Resu
 
 /// Begins a change of the partitions, which one server makes at a time. The change fails after 500 ms if
 /// something else uses the logs, for example a backup: all appends would wait behind the change.
-async fn begin_change(connection: &mut PgConnection) -> sqlx::Result<()> {
+async fn begin_change(connection: &mut DatabaseConnection) -> sqlx::Result<()> {
     sqlx::query("set local lock_timeout = '500ms'").execute(&mut *connection).await?;
     lock(connection, "partitions").await
 }
 
 /// Creates the partition of a day, unless it exists or the default partition has logs of that day.
-async fn create_partition(connection: &mut PgConnection, day: Date) -> sqlx::Result<()> {
+async fn create_partition(connection: &mut DatabaseConnection, day: Date) -> sqlx::Result<()> {
     let Ok(next_day) = day.tomorrow() else { return Ok(()) };
     let query =
         sqlx::query_scalar("select exists (select 1 from entries_other where day = cast($1 as date))");
@@ -67,7 +68,7 @@ async fn create_partition(connection: &mut PgConnection, day: Date) -> sqlx::Res
 
 /// Drops the partitions of days before that of the oldest message, and deletes the entries of those days that
 /// are in the default partition.
-pub(super) async fn drop_partitions(pool: &PgPool) -> Result<(), StoreError> {
+pub(super) async fn drop_partitions(pool: StatementPool<'_>) -> Result<(), StoreError> {
     let mut transaction = pool.begin().await?;
     begin_change(&mut transaction).await?;
     let today = current_day(&mut transaction).await?;

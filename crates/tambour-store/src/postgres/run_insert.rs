@@ -1,7 +1,6 @@
 //! Insertion of a message and its run: checks of the conversation, and the message that it replaces.
 
-use sqlx::PgConnection;
-
+use super::connection::DatabaseConnection;
 use super::database::InsertOutcome;
 use super::states::undo_from;
 use crate::fail;
@@ -13,7 +12,7 @@ pub(super) const FIRST_EPOCH: i64 = 1;
 
 /// Inserts a message and its run within a transaction, which is rolled back after a refusal.
 pub(super) async fn insert_message(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     new: &NewRun,
     server: &str,
 ) -> sqlx::Result<InsertOutcome> {
@@ -64,7 +63,7 @@ pub(super) async fn insert_message(
 /// Returns `true` if a holder has the claim of a message's idempotency key, and keeps it to the end of the
 /// transaction: another server takes the claim of one that stood still for longer than its lease.
 pub(super) async fn holds_claim(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     row: &MessageRow,
     holder: &str,
 ) -> sqlx::Result<bool> {
@@ -76,7 +75,7 @@ pub(super) async fn holds_claim(
 }
 
 /// Returns `true` if no run may begin in the conversation or dialogue.
-async fn is_closed(connection: &mut PgConnection, conversation: &str) -> sqlx::Result<bool> {
+async fn is_closed(connection: &mut DatabaseConnection, conversation: &str) -> sqlx::Result<bool> {
     let query = sqlx::query_scalar(
         "select exists (select 1 from closed where conversation_id = $1 and lease_until > now())",
     );
@@ -85,7 +84,7 @@ async fn is_closed(connection: &mut PgConnection, conversation: &str) -> sqlx::R
 
 /// Returns `true` if a run of the conversation or dialogue has not ended. Runs whose lease was given up do not
 /// count.
-pub(super) async fn has_runs(connection: &mut PgConnection, conversation: &str) -> sqlx::Result<bool> {
+pub(super) async fn has_runs(connection: &mut DatabaseConnection, conversation: &str) -> sqlx::Result<bool> {
     let query = sqlx::query_scalar(
         "select exists (select 1 from runs where conversation_id = $1 and server is not null)",
     );
@@ -95,7 +94,7 @@ pub(super) async fn has_runs(connection: &mut PgConnection, conversation: &str) 
 /// Supersedes the message `replaced` and all later ones of its conversation, and undoes their state updates.
 /// Returns the reason if that is impossible.
 async fn supersede(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     row: &MessageRow,
     replaced: &str,
 ) -> sqlx::Result<Option<BeginOutcome>> {

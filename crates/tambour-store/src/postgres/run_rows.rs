@@ -6,15 +6,14 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use sqlx::pool::PoolConnection;
-use sqlx::{Connection, PgConnection, PgPool, Postgres};
 
 use super::admin::add_usage;
+use super::connection::{DatabaseConnection, StatementState};
 use super::database::{EndRow, EntryRow, InsertOutcome, RunDatabase, RunHolder, ServerRow};
 use super::dialogues::store_progress;
 use super::figures::add_figures;
 use super::run_insert::{holds_claim, insert_message};
-use super::statement_pool::{StatementPool, StatementState};
+use super::statement_pool::StatementPool;
 use super::states::insert_updates;
 use crate::rows::read_entries;
 use crate::{Batch, BeginOutcome, MessageOutcome, MessageRow, NewRun, clock, fail, ids};
@@ -28,33 +27,7 @@ const ROWS_PER_QUERY: i64 = 64;
 pub(super) struct PostgresRuns {
     pub(super) statements: Arc<StatementState>,
     /// Connections reserved for the collectors and the lease of this server.
-    pub(super) append_pool: PgPool,
-}
-
-/// Connection that is closed if the statement on it is given up: the database may be silent.
-struct StatementConnection(Option<PoolConnection<Postgres>>);
-
-impl StatementConnection {
-    async fn acquire(pool: &PgPool) -> sqlx::Result<StatementConnection> {
-        Ok(StatementConnection(Some(pool.acquire().await?)))
-    }
-
-    fn get(&mut self) -> &mut PgConnection {
-        self.0.as_mut().expect("it is released last")
-    }
-
-    /// Returns the connection to its pool.
-    fn release(mut self) {
-        drop(self.0.take());
-    }
-}
-
-impl Drop for StatementConnection {
-    fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
-            drop(connection.detach());
-        }
-    }
+    pub(super) append_statements: Arc<StatementState>,
 }
 
 impl PostgresRuns {
@@ -68,10 +41,7 @@ impl PostgresRuns {
         let query = sqlx::query_scalar::<_, String>(statement);
         let query = query.bind(columns.messages).bind(columns.epochs).bind(columns.firsts);
         let query = query.bind(columns.lasts).bind(columns.bodies);
-        let mut connection = StatementConnection::acquire(&self.append_pool).await?;
-        let messages = query.fetch_all(connection.get()).await;
-        connection.release();
-        Ok(messages?.into_iter().collect())
+        Ok(query.fetch_all(StatementPool(&self.append_statements)).await?.into_iter().collect())
     }
 
     fn pool(&self) -> StatementPool<'_> {
@@ -90,12 +60,10 @@ impl RunDatabase for PostgresRuns {
         );
         let query = query.bind(server.id).bind(server.address).bind(ids::now());
         let query = query.bind(server.lease.as_secs_f64());
-        let mut connection = StatementConnection::acquire(&self.append_pool).await?;
+        let mut connection = DatabaseConnection::acquire(&self.append_statements).await?;
         // After a wait for the connection, which would put the clock forward.
         let sent_at = Instant::now();
-        let result = query.fetch_one(connection.get()).await;
-        connection.release();
-        if let Ok(time) = Timestamp::from_microsecond(result?) {
+        if let Ok(time) = Timestamp::from_microsecond(query.fetch_one(&mut connection).await?) {
             clock::set(sent_at, time);
         }
         Ok(())
@@ -112,22 +80,19 @@ impl RunDatabase for PostgresRuns {
         server: &str,
         claim_holder: Option<&str>,
     ) -> sqlx::Result<InsertOutcome> {
-        let work = async {
-            let mut transaction = self.pool().begin().await?;
-            if let Some(holder) = claim_holder
-                && !holds_claim(&mut transaction, &new.row, holder).await?
-            {
-                return Ok(InsertOutcome::Refused(BeginOutcome::InProgress));
-            }
-            let outcome = insert_message(&mut transaction, new, server).await?;
-            if matches!(outcome, InsertOutcome::Inserted(_))
-                && let Err(error) = transaction.commit().await
-            {
-                return Ok(InsertOutcome::Unknown(error));
-            }
-            Ok(outcome)
-        };
-        self.pool().limit(work).await
+        let mut transaction = self.pool().begin().await?;
+        if let Some(holder) = claim_holder
+            && !holds_claim(&mut transaction, &new.row, holder).await?
+        {
+            return Ok(InsertOutcome::Refused(BeginOutcome::InProgress));
+        }
+        let outcome = insert_message(&mut transaction, new, server).await?;
+        if matches!(outcome, InsertOutcome::Inserted(_))
+            && let Err(error) = transaction.commit().await
+        {
+            return Ok(InsertOutcome::Unknown(error));
+        }
+        Ok(outcome)
     }
 
     async fn message_number(&self, message: &str) -> sqlx::Result<Option<i64>> {
@@ -224,10 +189,7 @@ impl RunDatabase for PostgresRuns {
     }
 
     async fn store_end(&self, end: EndRow<'_>) -> sqlx::Result<bool> {
-        let mut connection = StatementConnection::acquire(&self.statements.pool).await?;
-        let result = insert_end(connection.get(), end).await;
-        connection.release();
-        result
+        insert_end(self.pool(), end).await
     }
 
     async fn is_end_stored(&self, message: &str, epoch: i64) -> sqlx::Result<bool> {
@@ -235,10 +197,7 @@ impl RunDatabase for PostgresRuns {
             "select exists (select 1 from messages join records on message_id = id \
              where id = $1 and epoch = $2 and status <> 'running')",
         );
-        let mut connection = StatementConnection::acquire(&self.statements.pool).await?;
-        let result = query.bind(message).bind(epoch).fetch_one(connection.get()).await;
-        connection.release();
-        result
+        query.bind(message).bind(epoch).fetch_one(self.pool()).await
     }
 
     async fn run_holder(&self, message: &str) -> sqlx::Result<RunHolder> {
@@ -311,10 +270,10 @@ impl<'a> EntryColumns<'a> {
 
 /// Writes the end of a run in one transaction. Returns `false`, with nothing written, if another lease has
 /// been given out or the run was deleted.
-async fn insert_end(connection: &mut PgConnection, end: EndRow<'_>) -> sqlx::Result<bool> {
+async fn insert_end(pool: StatementPool<'_>, end: EndRow<'_>) -> sqlx::Result<bool> {
     let EndRow { row, epoch, first_number, last } = end;
     fail::point("record.before");
-    let mut transaction = connection.begin().await?;
+    let mut transaction = pool.begin().await?;
     let query = sqlx::query_scalar(
         "delete from runs where id = $1 and epoch = $2 and next = $3 returning cast(day as text)",
     );
@@ -339,7 +298,7 @@ async fn insert_end(connection: &mut PgConnection, end: EndRow<'_>) -> sqlx::Res
 
 /// Writes the outcome of a message: its record, status, state updates, usage and figures. If the record
 /// exists already, nothing is written, so that nothing is counted twice.
-async fn insert_record(connection: &mut PgConnection, row: &MessageRow) -> sqlx::Result<()> {
+async fn insert_record(connection: &mut DatabaseConnection, row: &MessageRow) -> sqlx::Result<()> {
     let Some(outcome) = &row.outcome else { return Ok(()) };
     let MessageOutcome { size, turn, summary, details, updates, usage, figures, progress } = outcome;
     let query = sqlx::query(

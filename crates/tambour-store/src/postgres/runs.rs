@@ -7,9 +7,9 @@ use tokio::sync::oneshot;
 
 use super::PostgresStore;
 use super::database::InsertOutcome;
+use super::held_rows::{HeldRow, RowGuard};
 use super::lease::{PostgresLease, UndeliveredRun};
 use super::local_runs::LocalRun;
-use super::responses::ClaimGuard;
 use super::run_insert::FIRST_EPOCH;
 use super::server_runs::ServerRuns;
 use crate::fail;
@@ -39,10 +39,11 @@ impl PostgresStore {
                 route: String::new(),
                 idempotency_key: idempotency_key.clone(),
             };
-            claim = self.claim_guarded(key).await?;
-            if claim.is_none() {
+            let mut guard = self.row_guard(HeldRow::Claim(key));
+            if !guard.take().await? {
                 return Ok(TaskOutcome::Refused(BeginOutcome::InProgress));
             }
+            claim = Some(guard);
             if let Some(earlier) = self.message_by_key(&row.owner, idempotency_key, &new.repeat_since).await?
             {
                 return Ok(TaskOutcome::Refused(BeginOutcome::Repeated(Box::new(earlier))));
@@ -77,26 +78,31 @@ impl ServerRuns {
     pub(super) async fn begin(
         self: &Arc<ServerRuns>,
         new: &NewRun,
-        claim: Option<ClaimGuard>,
+        claim: Option<RowGuard>,
     ) -> Result<TaskOutcome, StoreError> {
         let row = &new.row;
         // The run is in memory before it is in the database: a run of this server that is not in memory
         // counts as abandoned.
         let run = LocalRun::new(&row.id, FIRST_EPOCH);
         self.local_runs.insert(&run);
-        let insertion = self.insert_run(new, claim.as_ref().and_then(ClaimGuard::holder)).await;
+        let insertion = self.insert_run(new, claim.as_ref().map(RowGuard::holder)).await;
         let number = match insertion {
             Ok(InsertOutcome::Inserted(number)) => number,
             Ok(InsertOutcome::Refused(refusal)) => {
                 self.local_runs.remove(&run);
                 return Ok(TaskOutcome::Refused(refusal));
             }
-            Ok(InsertOutcome::Unknown(error)) | Err(error) => {
+            Ok(InsertOutcome::Unknown(error)) => {
                 self.local_runs.remove(&run);
                 if let Some(claim) = claim.filter(|_| error.as_database_error().is_none()) {
                     // The database has not answered that it did nothing.
                     claim.release_later();
                 }
+                return Err(error.into());
+            }
+            // Without a commit nothing comes of it: the claim is released.
+            Err(error) => {
+                self.local_runs.remove(&run);
                 return Err(error.into());
             }
         };
@@ -122,7 +128,7 @@ impl ServerRuns {
         }
         match self.database.insert_run(new, &self.server, claim_holder).await? {
             InsertOutcome::Unknown(error) => {
-                let number = self.database.message_number(&new.row.id).await?;
+                let number = self.database.message_number(&new.row.id).await.ok().flatten();
                 Ok(number.map_or(InsertOutcome::Unknown(error), InsertOutcome::Inserted))
             }
             outcome => Ok(outcome),

@@ -1,35 +1,19 @@
-//! Statements outside transactions. They are given up when the database is silent: its connections stay open
-//! then, and nobody says that nothing will come.
+//! Statements outside transactions, each on a connection of its own.
 
 use std::fmt;
-use std::time::Duration;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
-use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgQueryResult, PgRow, PgStatement, PgTypeInfo};
-use sqlx::{Either, Execute, Executor, Postgres, SqlStr, Transaction};
+use sqlx::{Either, Execute, Executor, Postgres, SqlStr};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
-use sqlx::PgPool;
-
-use super::LeaseSlot;
-
-/// Time after the one at which the database cancels a statement.
-const MARGIN: Duration = Duration::from_secs(5);
-
-/// Connections of statements, and the limits of their time.
-pub(super) struct StatementState {
-    pub(super) pool: PgPool,
-    pub(super) lease_slot: LeaseSlot,
-    /// Time after which the database cancels a statement.
-    pub(super) statement_timeout: Duration,
-}
+use super::connection::{DatabaseConnection, StatementState, Transaction};
 
 /// Connection pool for single statements.
 #[derive(Clone, Copy)]
-pub(super) struct StatementPool<'c>(pub(super) &'c StatementState);
+pub(super) struct StatementPool<'c>(pub(super) &'c Arc<StatementState>);
 
 impl fmt::Debug for StatementPool<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,46 +22,8 @@ impl fmt::Debug for StatementPool<'_> {
 }
 
 impl StatementPool<'_> {
-    /// Begins a transaction. Its statements wait for a silent database until the lease of this server is lost
-    /// and its caller gives up.
-    pub(super) async fn begin(&self) -> sqlx::Result<Transaction<'static, Postgres>> {
-        self.limit(self.0.pool.begin()).await
-    }
-
-    /// Does work that waits for the database. Gives up when the database does not answer to this work and has
-    /// not renewed the lease of this server either, or after the time in which it cancels any statement.
-    ///
-    /// # Errors
-    /// The work failed or was given up; it may have been done nevertheless.
-    pub(super) async fn limit<T, E: From<sqlx::Error>>(
-        &self,
-        work: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E> {
-        tokio::select! {
-            biased;
-            result = work => result,
-            () = self.wait_silence() => Err(sqlx::Error::PoolTimedOut.into()),
-        }
-    }
-
-    /// Resolves when work that begins now is to be given up.
-    async fn wait_silence(&self) {
-        let deadline = Instant::now() + self.0.statement_timeout + MARGIN;
-        let Some(lease) = self.0.lease_slot.get() else { return tokio::time::sleep_until(deadline).await };
-        loop {
-            tokio::time::sleep_until(deadline.min(Instant::now() + lease.valid_time())).await;
-            if Instant::now() >= deadline || !lease.is_valid() {
-                return;
-            }
-        }
-    }
-
-    /// Ends the use of a connection, and the connection itself if nothing came.
-    fn release<T>(connection: PoolConnection<Postgres>, result: sqlx::Result<T>) -> sqlx::Result<T> {
-        if matches!(result, Err(sqlx::Error::PoolTimedOut)) {
-            drop(connection.detach());
-        }
-        result
+    pub(super) async fn begin(&self) -> sqlx::Result<Transaction> {
+        Transaction::begin(self.0).await
     }
 }
 
@@ -92,18 +38,14 @@ impl<'c> Executor<'c> for StatementPool<'c> {
         let (sender, mut receiver) = mpsc::channel(1);
         let reading = async move {
             let result = async {
-                let mut connection = self.0.pool.acquire().await?;
-                let result = async {
-                    let mut rows = (&mut *connection).fetch_many(query);
-                    while let Some(row) = self.limit(rows.try_next()).await? {
-                        if sender.send(Ok(row)).await.is_err() {
-                            break;
-                        }
+                let mut connection = DatabaseConnection::acquire(self.0).await?;
+                let mut rows = connection.fetch_many(query);
+                while let Some(row) = rows.try_next().await? {
+                    if sender.send(Ok(row)).await.is_err() {
+                        break;
                     }
-                    Ok(())
-                };
-                let result = result.await;
-                StatementPool::release(connection, result)
+                }
+                Ok(())
             };
             if let Err(error) = result.await {
                 // The reader may have gone.
@@ -119,11 +61,7 @@ impl<'c> Executor<'c> for StatementPool<'c> {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        Box::pin(async move {
-            let mut connection = self.0.pool.acquire().await?;
-            let result = self.limit((&mut *connection).fetch_optional(query)).await;
-            StatementPool::release(connection, result)
-        })
+        Box::pin(async move { DatabaseConnection::acquire(self.0).await?.fetch_optional(query).await })
     }
 
     fn execute<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, sqlx::Result<PgQueryResult>>
@@ -131,11 +69,7 @@ impl<'c> Executor<'c> for StatementPool<'c> {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        Box::pin(async move {
-            let mut connection = self.0.pool.acquire().await?;
-            let result = self.limit((&mut *connection).execute(query)).await;
-            StatementPool::release(connection, result)
-        })
+        Box::pin(async move { DatabaseConnection::acquire(self.0).await?.execute(query).await })
     }
 
     fn prepare_with<'e>(
@@ -146,10 +80,8 @@ impl<'c> Executor<'c> for StatementPool<'c> {
     where
         'c: 'e,
     {
-        Box::pin(async move {
-            let mut connection = self.0.pool.acquire().await?;
-            let result = self.limit((&mut *connection).prepare_with(sql, parameters)).await;
-            StatementPool::release(connection, result)
-        })
+        Box::pin(
+            async move { DatabaseConnection::acquire(self.0).await?.prepare_with(sql, parameters).await },
+        )
     }
 }

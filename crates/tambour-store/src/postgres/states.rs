@@ -3,9 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use async_trait::async_trait;
-use sqlx::PgConnection;
-
+use super::connection::DatabaseConnection;
 use super::{PostgresStore, lock};
 use crate::fail;
 use crate::states::{are_updates_within_limits, compute_state, count_kept_updates};
@@ -13,6 +11,7 @@ use crate::{
     MessageRow, StatePoint, StateRollback, StateRow, StateUpdateRow, StateUpdates, States, StoreError,
     StoredUpdate, is_route_update,
 };
+use async_trait::async_trait;
 
 #[async_trait]
 impl States for PostgresStore {
@@ -129,14 +128,14 @@ impl States for PostgresStore {
 }
 
 /// Serialises changes of a state.
-pub(super) async fn lock_state(connection: &mut PgConnection, conversation: &str) -> sqlx::Result<()> {
+pub(super) async fn lock_state(connection: &mut DatabaseConnection, conversation: &str) -> sqlx::Result<()> {
     lock(connection, &format!("state:{conversation}")).await
 }
 
 /// Undoes the first update that came with a message of this number or above, and all updates after it.
 /// Returns `false`, with nothing changed, if the state before it is no longer known.
 pub(super) async fn undo_from(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     conversation: &str,
     number: i64,
 ) -> sqlx::Result<bool> {
@@ -153,7 +152,7 @@ pub(super) async fn undo_from(
 }
 
 /// Reads the history of a conversation's state; an empty one if there is none.
-async fn read_updates(connection: &mut PgConnection, conversation: &str) -> sqlx::Result<StateUpdates> {
+async fn read_updates(connection: &mut DatabaseConnection, conversation: &str) -> sqlx::Result<StateUpdates> {
     let query = sqlx::query_as("select base, floor, present, upto from states where conversation_id = $1");
     let state: Option<(String, i64, String, i64)> =
         query.bind(conversation).fetch_optional(&mut *connection).await?;
@@ -168,7 +167,7 @@ async fn read_updates(connection: &mut PgConnection, conversation: &str) -> sqlx
 /// Stores a rollback: deletes the undone updates and stores the snapshot. The position of the snapshot stays
 /// at or after the positions of all updates, even undone ones, since positions are not used again.
 async fn store_rollback(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     conversation: &str,
     updates: &StateUpdates,
     undone: &[StateUpdateRow],
@@ -184,7 +183,7 @@ async fn store_rollback(
 
 /// Stores the snapshot with `position`, that of the last update that it contains.
 async fn write_snapshot(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     conversation: &str,
     updates: &StateUpdates,
     position: i64,
@@ -196,7 +195,7 @@ async fn write_snapshot(
 
 /// Stores the base, and marks the updates that are part of it.
 async fn write_base(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     conversation: &str,
     updates: &StateUpdates,
 ) -> sqlx::Result<()> {
@@ -212,7 +211,7 @@ async fn write_base(
 }
 
 /// Makes the oldest updates beyond the limits part of the base, and deletes them.
-async fn trim_updates(connection: &mut PgConnection, conversation: &str) -> sqlx::Result<()> {
+async fn trim_updates(connection: &mut DatabaseConnection, conversation: &str) -> sqlx::Result<()> {
     let query = sqlx::query_as(
         "select count(*), cast(coalesce(sum(octet_length(applied)), 0) as bigint) from state_updates \
          where conversation_id = $1",
@@ -239,7 +238,7 @@ async fn trim_updates(connection: &mut PgConnection, conversation: &str) -> sqlx
 
 /// Inserts the updates of a message, within the transaction of its record. Existing ones are kept.
 pub(super) async fn insert_updates(
-    connection: &mut PgConnection,
+    connection: &mut DatabaseConnection,
     row: &MessageRow,
     updates: &[StoredUpdate],
 ) -> sqlx::Result<()> {
@@ -265,7 +264,10 @@ pub(super) async fn insert_updates(
 
 /// Removes the updates of deleted messages from the history; the current state is kept (R-79). They and all
 /// updates before them become part of the base.
-pub(super) async fn forget_messages(connection: &mut PgConnection, messages: &[String]) -> sqlx::Result<()> {
+pub(super) async fn forget_messages(
+    connection: &mut DatabaseConnection,
+    messages: &[String],
+) -> sqlx::Result<()> {
     let query = sqlx::query_scalar("select distinct conversation_id from state_updates where id = any($1)");
     let conversations: Vec<String> = query.bind(messages).fetch_all(&mut *connection).await?;
     // Transactions lock the states in the same order, so that they cannot deadlock.

@@ -1,12 +1,14 @@
 //! PostgreSQL, as one of several servers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
 use tambour_server::store::{
-    Admin as _, Cluster as _, DialogueRow, Dialogues as _, Log as _, LogState, PostgresOptions,
-    PostgresStore, StatePoint, States as _, Store as _, StoreError, StoredUpdate, WriteOutcome,
+    Admin as _, Cluster as _, ConversationLock, DialogueRow, Dialogues as _, Log as _, LogState,
+    PostgresOptions, PostgresStore, StatePoint, States as _, Store as _, StoreError, StoredUpdate,
+    WriteOutcome,
 };
 
 use super::dialogues::{DIALOGUE, FORK, insert_dialogue};
@@ -15,19 +17,21 @@ use super::{
     run_end,
 };
 use crate::postgres::cluster;
+use crate::server::with_timeout;
 
 /// A store in a database of its own.
 pub(super) struct PostgresBackend {
     url: String,
     store: PostgresStore,
+    /// Access to the dialogues of the suite, which it may change.
+    _locks: Vec<Box<dyn ConversationLock>>,
 }
 
 #[async_trait]
 impl Backend for PostgresBackend {
     async fn open() -> PostgresBackend {
         let url = cluster().await.new_database().await;
-        let store = open_with_access(&url).await;
-        PostgresBackend { url, store }
+        PostgresBackend::open_at(url).await
     }
 
     fn store(&self) -> Arc<dyn SuiteStore> {
@@ -37,8 +41,7 @@ impl Backend for PostgresBackend {
     async fn crash(self) -> PostgresBackend {
         self.store.crash().await.unwrap();
         // The next server finds what the dead one has left.
-        let store = open_with_access(&self.url).await;
-        PostgresBackend { url: self.url, store }
+        PostgresBackend::open_at(self.url).await
     }
 
     async fn state(&self, conversation: &str) -> Value {
@@ -51,13 +54,21 @@ impl Backend for PostgresBackend {
     }
 }
 
-/// Opens a store that may change the dialogues of the suite.
-async fn open_with_access(url: &str) -> PostgresStore {
-    let store = PostgresStore::open(&PostgresOptions::new(url.to_owned())).await.unwrap();
-    for id in [DIALOGUE, FORK] {
-        assert!(store.lock_conversation(id).await.unwrap());
+impl PostgresBackend {
+    async fn open_at(url: String) -> PostgresBackend {
+        let store = PostgresStore::open(&PostgresOptions::new(url.clone())).await.unwrap();
+        let mut locks = Vec::new();
+        for id in [DIALOGUE, FORK] {
+            locks.push(lock(&store, id).await.expect("its server is gone"));
+        }
+        PostgresBackend { url, store, _locks: locks }
     }
-    store
+}
+
+/// Takes access to a conversation or dialogue; `None` if another server has it.
+async fn lock(store: &PostgresStore, id: &str) -> Option<Box<dyn ConversationLock>> {
+    let mut lock = store.conversation_lock(id);
+    lock.take().await.unwrap().then_some(lock)
 }
 
 /// A server that does not know yet that another one has taken its run over.
@@ -100,21 +111,27 @@ async fn the_database_refuses_changes_of_a_server_that_has_lost_its_access() {
     let conversation = message_row("msg").conversation_id;
     let update = |position| StoredUpdate { position, applied: "[]".to_owned() };
     let row = first.dialogue(DIALOGUE).await.unwrap().unwrap();
-    assert!(first.lock_conversation(&conversation).await.unwrap());
-    assert!(!second.lock_conversation(&conversation).await.unwrap(), "its server lives");
+    let _first_lock = lock(&first, &conversation).await.unwrap();
+    assert!(lock(&second, &conversation).await.is_none(), "its server lives");
     assert!(first.add_state_update(&conversation, "upd_1", &update(1), ("", "{}")).await.unwrap());
     let pool = sqlx::PgPool::connect(&url).await.unwrap();
     let query = sqlx::query("update servers set lease_until = now() - interval '1 second' where id = $1");
     query.bind(&first.identity().server).execute(&pool).await.unwrap();
+    let mut locks = Vec::new();
     for id in [&*conversation, DIALOGUE] {
-        assert!(second.lock_conversation(id).await.unwrap());
+        locks.push(lock(&second, id).await.unwrap());
     }
     // The same holds once the other server has given the access up.
     for is_given_up in [false, true] {
         if is_given_up {
-            for id in [&*conversation, DIALOGUE] {
-                second.unlock_conversation(id).await.unwrap();
-            }
+            locks.clear();
+            let count = "select count(*) from conversation_locks";
+            with_timeout(async {
+                while sqlx::query_scalar::<_, i64>(count).fetch_one(&pool).await.unwrap() > 0 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            })
+            .await;
         }
         let results = [
             first.add_state_update(&conversation, "upd_2", &update(2), ("", "{}")).await.map(|_| ()),
@@ -130,4 +147,31 @@ async fn the_database_refuses_changes_of_a_server_that_has_lost_its_access() {
     let state = second.state(&conversation).await.unwrap().unwrap();
     assert_eq!((state.next_position, state.schema), (2, None));
     assert_eq!(second.dialogue(DIALOGUE).await.unwrap().unwrap().state, row.state);
+}
+
+/// Servers of the version before name no holder in their locks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_of_servers_of_the_version_before_are_respected_and_respect_others() {
+    let url = cluster().await.new_database().await;
+    let pool = sqlx::PgPool::connect(&url).await.unwrap();
+    for statement in [
+        "alter table conversation_locks drop column holder",
+        "delete from _sqlx_migrations where version = 2",
+        "insert into servers (id, started, lease_until) values ('old', '', now() + interval '1 hour')",
+        "insert into conversation_locks (conversation_id, server) values ('conv', 'old')",
+    ] {
+        sqlx::query(statement).execute(&pool).await.unwrap();
+    }
+    let store = PostgresStore::open(&PostgresOptions::new(url)).await.unwrap();
+    assert!(lock(&store, "conv").await.is_none());
+    // As the version before gives it up, and tries to take it again.
+    let query = "delete from conversation_locks where conversation_id = 'conv' and server = 'old'";
+    assert_eq!(sqlx::query(query).execute(&pool).await.unwrap().rows_affected(), 1);
+    let _lock = lock(&store, "conv").await.expect("nobody has it");
+    assert_eq!(sqlx::query(query).execute(&pool).await.unwrap().rows_affected(), 0);
+    let query = "insert into conversation_locks (conversation_id, server) values ('conv', 'old') \
+        on conflict (conversation_id) do update set server = excluded.server \
+        where conversation_locks.server = excluded.server or not exists (select 1 from servers \
+        where servers.id = conversation_locks.server and lease_until > now())";
+    assert_eq!(sqlx::query(query).execute(&pool).await.unwrap().rows_affected(), 0);
 }
