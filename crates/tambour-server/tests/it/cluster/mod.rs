@@ -5,6 +5,7 @@
 mod clocks;
 mod connections;
 mod database;
+mod dead_connections;
 mod faults;
 #[cfg(target_os = "linux")]
 mod full_disk;
