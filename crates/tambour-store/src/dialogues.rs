@@ -157,7 +157,7 @@ pub trait Dialogues: Send + Sync {
     /// forgotten, so a client that repeats it sends a new input. All or nothing.
     ///
     /// # Errors
-    /// The database failed, or this server has lost the access of [`Cluster::lock_conversation`](crate::Cluster).
+    /// The database failed, or this server has lost the access of [`Cluster::conversation_lock`](crate::Cluster).
     async fn take_input(
         &self,
         row: &DialogueRow,
@@ -168,7 +168,7 @@ pub trait Dialogues: Send + Sync {
     /// Stores state, status and time of a dialogue after a step, with changes to its records. All or nothing.
     ///
     /// # Errors
-    /// The database failed, or this server has lost the access of [`Cluster::lock_conversation`](crate::Cluster).
+    /// The database failed, or this server has lost the access of [`Cluster::conversation_lock`](crate::Cluster).
     async fn step_dialogue(&self, row: &DialogueRow, records: &[RecordChange]) -> Result<(), StoreError>;
 
     /// Lists call records of a dialogue with a number above `after`, with their numbers, oldest first, at

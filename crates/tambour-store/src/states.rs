@@ -295,14 +295,14 @@ pub trait States: Send + Sync {
     /// exist.
     ///
     /// # Errors
-    /// The database failed, or this server has lost the access of [`Cluster::lock_conversation`](crate::Cluster).
+    /// The database failed, or this server has lost the access of [`Cluster::conversation_lock`](crate::Cluster).
     async fn put_state_schema(&self, conversation: &str, schema: Option<&str>) -> Result<bool, StoreError>;
 
     /// Stores an update that the HTTP route made. `created_and_state` has the RFC 3339 time of the update,
     /// and the state after the update as JSON. Returns `false` if the conversation does not exist.
     ///
     /// # Errors
-    /// The database failed, or this server has lost the access of [`Cluster::lock_conversation`](crate::Cluster).
+    /// The database failed, or this server has lost the access of [`Cluster::conversation_lock`](crate::Cluster).
     async fn add_state_update(
         &self,
         conversation: &str,
@@ -321,7 +321,7 @@ pub trait States: Send + Sync {
     /// Rolls the state of a conversation back to a point, which undoes all updates after it.
     ///
     /// # Errors
-    /// The database failed, or this server has lost the access of [`Cluster::lock_conversation`](crate::Cluster).
+    /// The database failed, or this server has lost the access of [`Cluster::conversation_lock`](crate::Cluster).
     async fn roll_state_back(
         &self,
         conversation: &str,

@@ -20,7 +20,7 @@ use super::LeaseSlot;
 /// Time after the one at which the database cancels a statement.
 const MARGIN: Duration = Duration::from_secs(5);
 /// Longest time of a statement that the database does not cancel.
-const UNLIMITED: Duration = Duration::from_secs(3600);
+const LONG_TIME_LIMIT: Duration = Duration::from_secs(3600);
 /// Longest wait for the answer of a connection that nobody uses.
 pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -34,27 +34,27 @@ pub(super) struct StatementState {
 }
 
 impl StatementState {
-    /// Does work that waits for the database, for `longest` at most. Gives up before that when the lease of this
+    /// Does work that waits for the database, for `time_limit` at most. Gives up before that when the lease of this
     /// server is lost: the database has not answered for a while.
     ///
     /// # Errors
     /// The work failed or was given up; it may have been done nevertheless.
     async fn limit<T>(
         &self,
-        longest: Duration,
+        time_limit: Duration,
         work: impl Future<Output = sqlx::Result<T>>,
     ) -> sqlx::Result<T> {
         tokio::select! {
             biased;
             result = work => result,
-            () = self.wait_silence(longest) => Err(sqlx::Error::PoolTimedOut),
+            () = self.wait_silence(time_limit) => Err(sqlx::Error::PoolTimedOut),
         }
     }
 
     /// Resolves when work that begins now is to be given up.
-    async fn wait_silence(&self, longest: Duration) {
+    async fn wait_silence(&self, time_limit: Duration) {
         let begin = Instant::now();
-        let deadline = begin + longest;
+        let deadline = begin + time_limit;
         let Some(lease) = self.lease_slot.get() else { return tokio::time::sleep_until(deadline).await };
         // Work may begin without a lease: the database has as long to answer as if it had just been renewed.
         let mut end = if lease.is_valid() { lease.valid_until() } else { begin + lease.valid_time() };
@@ -96,7 +96,7 @@ pub(super) struct DatabaseConnection {
     connection: Option<PoolConnection<Postgres>>,
     statements: Arc<StatementState>,
     /// Longest time of a statement.
-    longest: Duration,
+    time_limit: Duration,
     progress: Progress,
     is_in_transaction: bool,
 }
@@ -110,12 +110,12 @@ impl fmt::Debug for DatabaseConnection {
 impl DatabaseConnection {
     /// Takes a connection from the pool.
     pub(super) async fn acquire(statements: &Arc<StatementState>) -> sqlx::Result<DatabaseConnection> {
-        let longest = statements.statement_timeout + MARGIN;
-        let connection = statements.limit(longest, statements.pool.acquire()).await?;
+        let time_limit = statements.statement_timeout + MARGIN;
+        let connection = statements.limit(time_limit, statements.pool.acquire()).await?;
         Ok(DatabaseConnection {
             connection: Some(connection),
             statements: statements.clone(),
-            longest,
+            time_limit,
             progress: Progress::Answered,
             is_in_transaction: false,
         })
@@ -126,10 +126,10 @@ impl DatabaseConnection {
         &'e mut self,
         start: impl FnOnce(&'e mut PgConnection) -> BoxFuture<'e, sqlx::Result<T>>,
     ) -> sqlx::Result<T> {
-        let DatabaseConnection { connection, statements, longest, progress, .. } = self;
+        let DatabaseConnection { connection, statements, time_limit, progress, .. } = self;
         let connection = connection.as_mut().expect("it is present until it is dropped");
         *progress = Progress::Waiting;
-        let result = statements.limit(*longest, start(connection)).await;
+        let result = statements.limit(*time_limit, start(connection)).await;
         *progress = Progress::after(&result);
         result
     }
@@ -171,13 +171,13 @@ impl<'c> Executor<'c> for &'c mut DatabaseConnection {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        let DatabaseConnection { connection, statements, longest, progress, .. } = self;
+        let DatabaseConnection { connection, statements, time_limit, progress, .. } = self;
         let connection = connection.as_mut().expect("it is present until it is dropped");
-        let (statements, longest): (&StatementState, Duration) = (statements, *longest);
+        let (statements, time_limit): (&StatementState, Duration) = (statements, *time_limit);
         *progress = Progress::Waiting;
         let rows = (&mut **connection).fetch_many(query);
         stream::try_unfold((rows, progress), move |(mut rows, progress)| async move {
-            let result = statements.limit(longest, rows.try_next()).await;
+            let result = statements.limit(time_limit, rows.try_next()).await;
             *progress = match &result {
                 Ok(Some(_)) => Progress::Reading,
                 result => Progress::after(result),
@@ -220,6 +220,10 @@ impl<'c> Executor<'c> for &'c mut DatabaseConnection {
 pub(super) struct Transaction(DatabaseConnection);
 
 impl Transaction {
+    /// Begins a transaction on a connection of the pool.
+    ///
+    /// # Errors
+    /// The pool has no connection, or the database does not answer.
     pub(super) async fn begin(statements: &Arc<StatementState>) -> sqlx::Result<Transaction> {
         let mut connection = DatabaseConnection::acquire(statements).await?;
         connection.is_in_transaction = true;
@@ -229,7 +233,7 @@ impl Transaction {
 
     /// Lets the statements of this transaction take as long as they need.
     pub(super) async fn lift_limit(&mut self) -> sqlx::Result<()> {
-        self.0.longest = UNLIMITED;
+        self.0.time_limit = LONG_TIME_LIMIT;
         self.0.execute("set local statement_timeout = 0").await.map(|_| ())
     }
 

@@ -288,10 +288,10 @@ async fn open_pool(
             let is_doubtful = acquired_slot.get().is_some_and(|lease| lease.is_doubtful(metadata.idle_for));
             Box::pin(async move {
                 if is_doubtful {
-                    return Err(sqlx::Error::PoolTimedOut);
+                    return Ok(false);
                 }
                 let ping = tokio::time::timeout(PING_TIMEOUT, connection.ping()).await;
-                ping.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(|()| true)
+                Ok(matches!(ping, Ok(Ok(()))))
             })
         })
         .max_connections(max_connections.max(1))
