@@ -159,7 +159,7 @@ async fn give_back(mut connection: PoolConnection<Postgres>, is_in_transaction: 
             return;
         }
     }
-    // Dropping this future closes the connection.
+    // As dropping the connection does, which sets no limit. Dropping this future closes the connection.
     let _ = timeout(PING_TIMEOUT, connection.return_to_pool()).await;
 }
 
