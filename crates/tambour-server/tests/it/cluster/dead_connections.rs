@@ -222,17 +222,22 @@ async fn a_server_that_stood_still_with_a_claim_inserts_nothing_once_another_has
     let (first, second) = (open(&database, LONG_LEASE).await, open(&database, LONG_LEASE).await);
     insert_conversation(&first).await;
     let mut blocker = Blocker::start(&database, "lock table messages in access exclusive mode").await;
-    let beginning = |store: &PostgresStore, id: &str| {
-        let (store, new) = (store.clone(), repeated_run(id));
-        tokio::spawn(async move { store.begin(new).await.unwrap() })
-    };
     // It stands still between its claim and the insertion, for longer than its lease by the clock of the database.
-    let first_begin = beginning(&first, "msg_1");
+    let first_store = first.clone();
+    let first_begin = tokio::spawn(async move { first_store.begin(repeated_run("msg_1")).await.unwrap() });
     blocker.wait_blocked(1).await;
     let id = &tambour_server::store::Store::identity(&first).server;
     let statement = format!("update servers set lease_until = now() - interval '1 second' where id = '{id}'");
-    postgres().await.execute(&database, &[&statement]).await;
-    let second_begin = beginning(&second, "msg_2");
+    let second_begin = tokio::spawn(async move {
+        loop {
+            // Its first renewal may come late.
+            postgres().await.execute(&database, &[&statement]).await;
+            match second.begin(repeated_run("msg_2")).await.unwrap() {
+                BeginOutcome::InProgress => tokio::time::sleep(Duration::from_millis(5)).await,
+                outcome => return outcome,
+            }
+        }
+    });
     blocker.wait_blocked(2).await;
     blocker.end("rollback").await;
     let outcome = with_timeout(first_begin).await.unwrap();
