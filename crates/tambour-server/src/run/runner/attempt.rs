@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tambour::event::{Completed, EventKind, Extension, FinishReason, ReplyAppraisal, ReplyWorth, ToolCall};
-use tambour::options::{HoldMode, Language};
+use tambour::options::HoldMode;
 use tambour::texts::format_count;
-use tambour::{Event, Finding, InputEnd, Options, Pipeline, Severity, Sink};
+use tambour::{Event, Finding, InputEnd, Options, Pipeline, Sink};
 
 use super::measures::RunMeasures;
 use super::{MessageRun, RunLog, UpstreamChoice};
@@ -18,7 +18,7 @@ use crate::record;
 use crate::record::history::HistoryWriter;
 use crate::run::states::MessageState;
 use crate::store::{Batch, WriteOutcome};
-use crate::upstream::{Content, Message, ModelRequest, NativeCall, ReplyItem, new_failure};
+use crate::upstream::{Content, Message, ModelRequest, NativeCall, ReplyItem, new_failure, reask_messages};
 
 /// One model call and its reply.
 pub(super) struct Attempt {
@@ -68,8 +68,6 @@ pub(super) struct AttemptSettings {
 const APPEND_INTERVAL: Duration = Duration::from_millis(4);
 /// Size of the gathered entries, in bytes, from which they are appended without waiting.
 const FULL_BATCH_BYTES: usize = 8 << 10;
-/// Maximum number of findings that a re-ask lists.
-const MAX_REASK_FINDINGS: usize = 20;
 
 /// Sink that gathers the entries of a reply until they are appended to the log.
 pub(super) struct EntryGatherer {
@@ -364,32 +362,7 @@ impl Attempt {
 
     /// Builds the re-ask messages: the reply and its findings (P-034).
     pub(super) fn reask_messages(&self, options: &Options) -> [Message; 2] {
-        let findings =
-            self.gathered.findings.iter().flatten().filter(|finding| finding.severity >= Severity::Warning);
-        let finding_list: String = findings
-            .take(MAX_REASK_FINDINGS)
-            .map(|Finding { line, message, code, .. }| match options.texts.language {
-                Language::Zh => format!("- 第 {line} 行：{message}（{code}）\n"),
-                Language::En => format!("- line {line}: {message} ({code})\n"),
-            })
-            .collect();
-        let (complaint_start, instruction) = match options.texts.language {
-            Language::Zh => ("上面的回复不符合要求的格式", "请严格按照要求的格式重新给出完整的回复。"),
-            Language::En => (
-                "The reply above does not keep the format",
-                "Please give the whole reply again, exactly in the format asked for.",
-            ),
-        };
-        let (colon, full_stop) = match options.texts.language {
-            Language::Zh => ("：", "。"),
-            Language::En => (":", "."),
-        };
-        let complaint = if finding_list.is_empty() {
-            format!("{complaint_start}{full_stop}\n\n{instruction}")
-        } else {
-            format!("{complaint_start}{colon}\n{finding_list}\n{instruction}")
-        };
-        [Message::new("assistant", self.gathered.raw.clone()), Message::new("user", complaint)]
+        reask_messages(&self.gathered.raw, self.gathered.findings.iter().flatten(), options.texts.language)
     }
 
     /// Discards the reply, but keeps it in the record (P-034) with an entry that is never sent to clients.

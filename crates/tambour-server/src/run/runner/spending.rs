@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::UpstreamChoice;
 use crate::record::spending::UpstreamSpending;
+use crate::upstream::token_counts::add_usage;
 
 /// Tokens and cost of a message so far, in total and by upstream.
 #[derive(Debug, Default)]
@@ -32,22 +33,5 @@ impl MessageSpending {
             None => self.calls.push(call),
         }
         add_usage(&mut self.usage, usage);
-    }
-}
-
-/// Adds token counts to a sum, field by field and at any depth, whatever their names. Values that are not
-/// numbers replace those of the sum.
-fn add_usage(sum: &mut Value, usage: Option<Value>) {
-    match (sum, usage) {
-        (_, None | Some(Value::Null)) => {}
-        (Value::Object(sum), Some(Value::Object(added))) => {
-            for (name, value) in added {
-                add_usage(sum.entry(name).or_insert(Value::Null), Some(value));
-            }
-        }
-        (sum, Some(added)) => {
-            let pair = sum.as_u64().zip(added.as_u64());
-            *sum = pair.map_or(added, |(a, b)| Value::from(a + b));
-        }
     }
 }
