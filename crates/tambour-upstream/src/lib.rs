@@ -72,6 +72,7 @@ pub mod telemetry;
 pub mod token_counts;
 #[doc(hidden)]
 pub mod urls;
+mod worth;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -103,6 +104,7 @@ pub use reask::reask_messages;
 pub use redact::redact;
 pub use replay::RecordedReplies;
 pub use service::HttpService;
+pub use worth::reply_worth;
 
 /// Configured upstream.
 pub struct Upstream {

@@ -340,13 +340,7 @@ impl Attempt {
 
     /// Returns the worth of the ended reply.
     pub(super) fn worth(&self, end: &InputEnd) -> ReplyWorth {
-        let worth = self.gathered.appraisal.worth();
-        match end {
-            InputEnd::Failed(_) => ReplyWorth::Useless,
-            // A truncated reply is worth no more than a broken one.
-            _ if end.is_truncated() => worth.min(ReplyWorth::Text),
-            _ => worth,
-        }
+        crate::upstream::reply_worth(&self.gathered.appraisal, end)
     }
 
     /// Returns `true` if the fallback text replaced the reply, the reply was not read in the requested
