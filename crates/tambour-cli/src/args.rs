@@ -93,7 +93,7 @@ impl StructureArgs {
 const MAX_YAML_NODES: usize = 10_000;
 
 /// Reads a value from a YAML or JSON file.
-fn read_yaml(path: &Path) -> Result<Value> {
+pub(crate) fn read_yaml(path: &Path) -> Result<Value> {
     let name = crate::input::display_name(Some(path));
     let bytes = crate::input::read_without_bom(Some(path))?;
     let text = String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8 text"))?;
@@ -106,7 +106,7 @@ fn read_yaml(path: &Path) -> Result<Value> {
 }
 
 /// Reads the tool registry from a file.
-fn read_tools(path: &Path) -> Result<ToolRegistry> {
+pub(crate) fn read_tools(path: &Path) -> Result<ToolRegistry> {
     let name = crate::input::display_name(Some(path));
     let bytes = crate::input::read_without_bom(Some(path))?;
     let registry = serde_json::from_slice(&bytes).with_context(|| format!("{name} is not JSON"))?;

@@ -12,7 +12,7 @@ use tambour::error::{self, Location};
 pub(crate) const STDIN: &str = "-";
 
 /// Byte order mark of UTF-8.
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Source of bytes that arrive in pieces.
 pub(crate) struct InputReader {

@@ -6,6 +6,7 @@ mod completions;
 mod contract;
 mod database;
 mod decode;
+mod eval;
 mod import;
 mod input;
 mod json;
@@ -54,6 +55,7 @@ enum TopCommand {
     #[command(subcommand)]
     Script(script::ScriptCommand),
     Run(run::RunCommand),
+    Eval(eval::EvalCommand),
     #[command(subcommand)]
     Macros(macros::MacrosCommand),
     #[command(subcommand)]
@@ -99,6 +101,7 @@ fn main() -> ExitCode {
         TopCommand::State(command) => state::run(&command),
         TopCommand::Script(command) => script::run(&command),
         TopCommand::Run(args) => run::run(&args),
+        TopCommand::Eval(args) => eval::run(&args),
         TopCommand::Macros(command) => macros::run(&command),
         TopCommand::Rules(args) => rules::run(&args),
         TopCommand::Contract(command) => contract::run(&command),

@@ -28,7 +28,7 @@ use crate::args::{self, OptionArgs, StructureArgs};
 use crate::{CommandOutcome, input, output};
 use baseline::{Baseline, BaselineComparison};
 pub(crate) use junit::escape_xml;
-use summary::RuleSummary;
+pub(crate) use summary::RuleSummary;
 
 /// Check replies, transcripts of streams, records or Markdown examples against a contract
 #[derive(clap::Args)]

@@ -11,30 +11,30 @@ use crate::output::severity_name;
 
 /// Counts by severity, row of the specification and code.
 #[derive(Default)]
-pub(super) struct RuleSummary(BTreeMap<(Severity, String, String), RuleViolations>);
+pub(crate) struct RuleSummary(BTreeMap<(Severity, String, String), RuleViolations>);
 
 /// Counts of one broken rule.
-#[derive(Clone, Copy, Default, Serialize)]
-struct RuleViolations {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct RuleViolations {
     /// Number of findings in all texts.
-    findings: usize,
+    pub(crate) findings: usize,
     /// Number of texts with at least one finding.
-    texts: usize,
+    pub(crate) texts: usize,
 }
 
 /// Row of the summary.
 #[derive(Serialize)]
-pub(super) struct RuleSummaryRow<'a> {
-    rule: &'a str,
-    code: &'a str,
-    severity: Severity,
+pub(crate) struct RuleSummaryRow<'a> {
+    pub(crate) rule: &'a str,
+    pub(crate) code: &'a str,
+    pub(crate) severity: Severity,
     #[serde(flatten)]
-    violations: RuleViolations,
+    pub(crate) violations: RuleViolations,
 }
 
 impl RuleSummary {
     /// Adds the findings of a text.
-    pub(super) fn add(&mut self, verdict: &Verdict) {
+    pub(crate) fn add(&mut self, verdict: &Verdict) {
         let mut text_counts: BTreeMap<(Severity, &str, &str), usize> = BTreeMap::new();
         for finding in &verdict.findings {
             *text_counts.entry((finding.severity, &finding.rule, &finding.code)).or_default() += 1;
@@ -47,7 +47,7 @@ impl RuleSummary {
     }
 
     /// Rows sorted by severity, errors first, then by number of findings and of texts, largest first.
-    pub(super) fn rows(&self) -> Vec<RuleSummaryRow<'_>> {
+    pub(crate) fn rows(&self) -> Vec<RuleSummaryRow<'_>> {
         let mut rows: Vec<RuleSummaryRow<'_>> = self
             .0
             .iter()

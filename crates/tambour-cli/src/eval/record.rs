@@ -1,0 +1,202 @@
+//! `--record`: the replies of a run as recordings, with the files that use them.
+//!
+//! - `SOURCE.jsonl`: recorded replies of a source, for a replay upstream and for another evaluation
+//! - `eval.toml`: evaluation of these files, with the same contract
+//! - `tambour.toml`: an upstream for each of them
+//! - `fixtures.jsonl`: each first reply with the codes of its findings
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::{Map, Value, json};
+use tambour::Severity;
+
+use super::folder::RunFolder;
+use super::plan::{EvalPlan, SourceKind};
+use super::reply::ReplyRecord;
+use crate::output;
+
+/// Writes the files of a run to a folder; files of these names are replaced.
+///
+/// # Errors
+/// The run cannot be read, or a file cannot be written.
+pub(super) fn write(run: &RunFolder, plan: &EvalPlan, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let file_names = file_names(plan);
+    let mut files = Vec::new();
+    for name in &file_names {
+        files.push(create(&folder.join(name))?);
+    }
+    let mut fixtures = create(&folder.join("fixtures.jsonl"))?;
+    run.read_replies(plan, |pair, group| {
+        // A failure is no reply.
+        if group.first.error.is_some() {
+            return Ok(());
+        }
+        let file = &mut files[plan.pairs[pair].source];
+        for record in std::iter::once(&group.first).chain(&group.reasks) {
+            write_line(file, &serde_json::to_value(record)?)?;
+        }
+        write_line(&mut fixtures, &fixture(plan, pair, &group.first))
+    })?;
+    for mut file in files.into_iter().chain([fixtures]) {
+        file.flush().with_context(|| format!("cannot write in {}", folder.display()))?;
+    }
+    write_text(&folder.join("eval.toml"), &evaluation(plan, &file_names, folder)?)?;
+    write_text(&folder.join("tambour.toml"), &configuration(plan, &file_names)?)
+}
+
+/// Returns a file name for each source: its name, without characters that file systems refuse.
+fn file_names(plan: &EvalPlan) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for source in &plan.sources {
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let stem: String = source.name.chars().map(|c| if is_plain(c) { c } else { '-' }).take(60).collect();
+        let stem = stem.trim_start_matches('.');
+        let stem = if stem.is_empty() || stem == "fixtures" { "source" } else { stem };
+        let mut name = format!("{stem}.jsonl");
+        let mut number = 2;
+        while names.iter().any(|other| other.eq_ignore_ascii_case(&name)) {
+            name = format!("{stem}-{number}.jsonl");
+            number += 1;
+        }
+        names.push(name);
+    }
+    names
+}
+
+/// Describes a first reply as a fixture: what it is read as, and the codes of its findings.
+fn fixture(plan: &EvalPlan, pair: usize, record: &ReplyRecord) -> Value {
+    let contract = &plan.contracts[plan.pairs[pair].contract];
+    let findings = contract.judge(record).verdict.findings;
+    let mut codes: Vec<&str> = Vec::new();
+    for finding in findings.iter().filter(|finding| finding.severity >= Severity::Warning) {
+        if !codes.contains(&&*finding.code) {
+            codes.push(&finding.code);
+        }
+    }
+    let mut fixture = json!({"id": record.id, "dialect": record.protocol, "input": record.text()});
+    let profile = if plan.file.contract.profile.as_deref() == Some("lenient") { "lenient" } else { "strict" };
+    fixture[profile] = json!(codes);
+    let options = reading_options(plan);
+    if !options.is_empty() {
+        fixture["options"] = json!(options);
+    }
+    if !record.reasoning.is_empty() {
+        fixture["reasoning"] = json!(record.reasoning);
+    }
+    match record.finish_reason {
+        Some(tambour::event::FinishReason::Stop) => {}
+        Some(reason) => fixture["finish"] = json!(reason),
+        None => fixture["finish"] = json!("unknown"),
+    }
+    fixture
+}
+
+/// Returns the options under which the replies were read. Those of several aliases are joined; the first of
+/// different values wins. The example of the format instructions counts as one if models saw it.
+fn reading_options(plan: &EvalPlan) -> BTreeMap<String, Value> {
+    let mut options = plan.file.contract.options.clone();
+    let mut shows_example = false;
+    let mut overrides = BTreeMap::new();
+    for source in &plan.sources {
+        if let SourceKind::Upstream(model) = &source.kind {
+            shows_example |= model.instructions;
+            for (name, value) in &model.overrides {
+                overrides.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        }
+    }
+    options.extend(overrides);
+    if shows_example {
+        let examples = match options.get("examples") {
+            Some(Value::Array(examples)) => examples.clone(),
+            Some(example) => vec![example.clone()],
+            None => Vec::new(),
+        };
+        options.insert("examples".to_owned(), Value::Array([vec![json!("own")], examples].concat()));
+    }
+    options
+}
+
+/// Writes an evaluation of the recorded files with the contract of the plan. Copies the files that the
+/// contract names.
+fn evaluation(plan: &EvalPlan, file_names: &[String], folder: &Path) -> Result<String> {
+    let contract = &plan.file.contract;
+    let mut dialects = contract.names();
+    if !dialects.is_empty() {
+        for contract in &plan.contracts {
+            if !dialects.contains(&contract.entry.name) {
+                dialects.push(contract.entry.name);
+            }
+        }
+    }
+    let mut section = Map::new();
+    section.insert("dialects".to_owned(), json!(dialects));
+    if let Some(profile) = &contract.profile {
+        section.insert("profile".to_owned(), json!(profile));
+    }
+    for (name, file) in [("tools", &contract.tools), ("structure", &contract.structure)] {
+        let Some(file) = file else { continue };
+        let extension = file.extension().map(|it| it.to_string_lossy()).unwrap_or_default();
+        let copy_name = format!("{name}.{extension}");
+        let source_path = plan.folder.join(file);
+        fs::copy(&source_path, folder.join(&copy_name))
+            .with_context(|| format!("cannot copy {}", source_path.display()))?;
+        section.insert(name.to_owned(), json!(copy_name));
+    }
+    section.insert("options".to_owned(), json!(reading_options(plan)));
+    let sources: Vec<Value> = plan
+        .sources
+        .iter()
+        .zip(file_names)
+        .map(|(source, file)| json!({"name": source.name, "recorded": file}))
+        .collect();
+    let mut prices = BTreeMap::new();
+    for source in &plan.sources {
+        prices.extend(source.prices.clone());
+    }
+    let mut document = json!({
+        "max_reasks": plan.file.max_reasks,
+        "currency": plan.currency,
+        "contract": section,
+        "sources": sources,
+    });
+    if !prices.is_empty() {
+        document["prices"] = json!(prices);
+    }
+    Ok(format!("# The replies of the run `{}`.\n{}", comment(&plan.name), toml::to_string(&document)?))
+}
+
+/// Returns a text that is safe in a comment.
+fn comment(text: &str) -> String {
+    text.chars().map(output::visible_char).collect()
+}
+
+/// Writes a configuration with a replay upstream for each recorded file.
+fn configuration(plan: &EvalPlan, file_names: &[String]) -> Result<String> {
+    let upstreams: Map<String, Value> = plan
+        .sources
+        .iter()
+        .zip(file_names)
+        .map(|(source, file)| (source.name.clone(), json!({"kind": "replay", "url": file})))
+        .collect();
+    let text = toml::to_string(&json!({"upstreams": upstreams}))?;
+    Ok(format!("# Start the server in this folder: `tambour serve --config tambour.toml`.\n{text}"))
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>> {
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(BufWriter::new(file))
+}
+
+fn write_line(file: &mut BufWriter<File>, line: &Value) -> Result<()> {
+    writeln!(file, "{line}").context("cannot write a recording")
+}
+
+fn write_text(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
