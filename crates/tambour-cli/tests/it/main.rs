@@ -4,6 +4,7 @@ mod check;
 mod check_ci;
 mod decode;
 mod dialogues;
+mod eval;
 mod formats;
 mod help;
 mod import;
