@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
-use tambour::dialect::{self, DIALECTS, DialectEntry};
-use tambour::grammar::GrammarFormat;
-use tambour::{Options, Profile, policy};
+use tambour::dialect::{self, DialectEntry};
+use tambour::verdict::{Contract, ContractForm};
+use tambour::{Options, Profile};
 
 use crate::CommandOutcome;
 use crate::args::{self, OptionArgs, StructureArgs};
@@ -101,39 +101,17 @@ pub(crate) fn run(command: &ContractCommand) -> Result<CommandOutcome> {
 }
 
 /// Format instructions of a dialect, its JSON Schema, or its grammar.
-pub(crate) fn contract_text(entry: &DialectEntry, options: &Options, format: Format) -> Result<String> {
-    match format {
-        Format::Prompt => match entry.prompt {
-            Some(prompt) => Ok(prompt(options).text()),
-            None => bail!(
-                "{}",
-                missing_part_message(entry, "format instructions", |entry| entry.prompt.is_some())
-            ),
-        },
-        Format::JsonSchema => match entry.schema {
-            Some(schema) => Ok(serde_json::to_string_pretty(&schema(options))? + "\n"),
-            None => bail!("{}", missing_part_message(entry, "JSON Schema", |entry| entry.schema.is_some())),
-        },
-        Format::Lark => grammar_text(entry, options, GrammarFormat::Lark),
-        Format::Gbnf => grammar_text(entry, options, GrammarFormat::Gbnf),
-        Format::StructuralTag => grammar_text(entry, options, GrammarFormat::StructuralTag),
-    }
-}
-
-/// Grammar of a dialect.
-fn grammar_text(entry: &DialectEntry, options: &Options, format: GrammarFormat) -> Result<String> {
-    match policy::grammar(entry, options) {
-        Some(grammar) => Ok(grammar?.write(format)),
-        None => bail!("{}", missing_part_message(entry, "grammar", |entry| entry.grammar.is_some())),
-    }
-}
-
-/// Returns the message that a dialect lacks `part`. The message lists the dialects for which `has_part` is
-/// true.
-fn missing_part_message(entry: &DialectEntry, part: &str, has_part: fn(&DialectEntry) -> bool) -> String {
-    let dialects: Vec<&str> =
-        DIALECTS.iter().filter(|entry| has_part(entry)).map(|entry| entry.name).collect();
-    let dialects =
-        if dialects.is_empty() { String::new() } else { format!("; available for {}", dialects.join(", ")) };
-    format!("`{}` has no {part}{dialects}", entry.name)
+pub(crate) fn contract_text(
+    entry: &'static DialectEntry,
+    options: &Options,
+    format: Format,
+) -> Result<String> {
+    let form = match format {
+        Format::Prompt => ContractForm::Prompt,
+        Format::JsonSchema => ContractForm::JsonSchema,
+        Format::Lark => ContractForm::Lark,
+        Format::Gbnf => ContractForm::Gbnf,
+        Format::StructuralTag => ContractForm::StructuralTag,
+    };
+    Ok(Contract::Dialect(entry).write(form, options)?)
 }

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "markdown")]
 mod examples;
+mod form;
 
 use crate::contract::{self, StreamCheckOptions};
 use crate::dialect::{self, DIALECTS, DialectEntry};
@@ -15,6 +16,8 @@ use crate::grammar::Grammar;
 use crate::options::Options;
 use crate::pipeline::{INPUT_TOO_LARGE, InputEnd, Pipeline};
 use crate::policy;
+
+pub use form::ContractForm;
 
 /// Contract that a text is checked against.
 #[derive(Clone, Copy)]

@@ -3,6 +3,7 @@
 
 pub(crate) mod app;
 mod cards;
+mod contracts;
 mod conversations;
 mod cors;
 mod decode;

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
+use super::contracts::ContractRequest;
 use super::conversations::NewConversation;
 use super::decode::{Check, Decode};
 use super::dialogue_turns::{NewFork, NewReplay};
@@ -38,6 +39,7 @@ use crate::upstream::Message;
     IfBusy,
     Message,
     Contract,
+    ContractRequest,
     Decode,
     Check,
     NewKey,
@@ -201,6 +203,11 @@ fn add_other_responses(operation: &ApiOperation, responses: &mut Value) {
         "/api/v1/cards/{id}" | "/api/v1/lorebooks/{id}" if operation.method == "get" => {
             responses["200"]["content"]["application/octet-stream"] =
                 json!({"schema": {"type": "string", "description": "with `?format=original`, the file"}});
+        }
+        "/api/v1/contracts/{name}" => {
+            responses["200"]["content"]["application/json"] = json!({"schema": {
+                "type": "object", "description": "with the formats `json-schema` and `structural-tag`",
+            }});
         }
         "/api/v1/messages" => {
             responses["200"] = json!({"description": "with `stream`, the event stream itself; with `wait`, the record", "content": {

@@ -11,7 +11,7 @@ use super::routes::ApiOperation;
 pub(super) const TAGS: [(&str, &str); 13] = [
     ("messages", "Requests to a model and their records"),
     ("conversations", "Sequences of messages"),
-    ("replies", "Decoding and checking of a single reply"),
+    ("replies", "Decoding and checking of a single reply, and contracts of replies"),
     ("tools", "Tools that replies may call"),
     ("scripts", "Versioned dialogue scripts and prompt templates"),
     ("dialogues", "Running scripts"),
@@ -111,6 +111,7 @@ pub(super) const PROBLEM_CODES: &[(&str, u16, &str)] = &[
     ("invalid_schema", 422, "the JSON Schema cannot be used"),
     ("schema_limit", 422, "the JSON Schema is too large"),
     ("schema_too_complex", 422, "checking a value against the JSON Schema takes more steps than allowed"),
+    ("grammar_impossible", 422, "a grammar cannot follow a schema, or would be too large"),
     ("unknown_dialect", 422, "there is no such dialect"),
     ("unknown_contract", 422, "there is no such contract"),
     ("unknown_protocol", 422, "there is no such output protocol"),

@@ -2,6 +2,7 @@
 //! that builds its query parameters; the other parameters follow from the rest of the row.
 
 use serde_json::{Value, json};
+use tambour::verdict::ContractForm;
 
 use super::idempotency::ResponseStorage;
 use super::routes::ApiOperation;
@@ -100,6 +101,12 @@ pub(super) fn file_format() -> Vec<Value> {
     let formats = json!({"type": "string", "enum": ["read", "v3", "original"]});
     let description = "`v3`: V3 JSON with everything in the file; `original`: the file as it was imported";
     vec![query_parameter("format", &formats, description)]
+}
+
+/// Parameter of a contract: the form in which it is written.
+pub(super) fn contract_form() -> Vec<Value> {
+    let forms = json!({"type": "string", "enum": ContractForm::ALL.map(ContractForm::name)});
+    vec![query_parameter("format", &forms, "`prompt`, the format instructions, if absent")]
 }
 
 /// Parameter of a script or template: one of its versions.

@@ -11,9 +11,9 @@ use super::operation_docs::{
 };
 use super::parameters::{self, RowParameters};
 use super::{
-    cards, conversations, decode, dialogue_turns, dialogues, durable_streams, events, figures, imports, keys,
-    messages, openapi, play, prompts, record, rules, scripts, services, settings, states, templates,
-    tool_answers, tool_calls, tools, usage, versions,
+    cards, contracts, conversations, decode, dialogue_turns, dialogues, durable_streams, events, figures,
+    imports, keys, messages, openapi, play, prompts, record, rules, scripts, services, settings, states,
+    templates, tool_answers, tool_calls, tools, usage, versions,
 };
 use crate::http::app::AppState;
 
@@ -166,6 +166,12 @@ pub(super) const OPERATIONS: &[ApiOperation] = operations! {
     post "/api/v1/check" => decode::check,
         "checkReply" "replies" "Check one reply against its contract"
         Some("Check"), "200" Json("Checked"), [SCHEMA_CODES, POOL_CODES, &["invalid_option", "unknown_contract"]];
+    get "/api/v1/contracts/{name}" => contracts::show,
+        "getContract" "replies" "The contract of a dialect as instructions, JSON Schema or grammar"
+        None, "200" Text(TEXT_PLAIN), [POOL_CODES, QUERY_CODES, &["grammar_impossible"]] with parameters::contract_form;
+    post "/api/v1/contracts/{name}" => contracts::write,
+        "writeContract" "replies" "The contract of a dialect under options, with tools, a structure or a schema"
+        Some("ContractRequest"), "200" Text(TEXT_PLAIN), [SCHEMA_CODES, POOL_CODES, &["damaged", "grammar_impossible", "invalid_option", "tool_unavailable", "unknown_tool"]];
     get "/api/v1/rules" => rules::list,
         "listRules" "replies" "Rules that findings name"
         None, "200" Json("Rules"), [];

@@ -16,6 +16,7 @@ use crate::base::problem::Problem;
 use crate::base::settings::Settings;
 use crate::base::token_counts::TokenCounts;
 use crate::config::reading_defaults::ReadingDefaults;
+use crate::run::contract_forms::ContractFormCache;
 use crate::run::dialogues::ParsedTemplateCache;
 use crate::run::keys::{Caller, KeyRegistry};
 use crate::run::live_run::LiveRun;
@@ -41,6 +42,8 @@ pub(crate) struct RunEngine {
     pub cpu_pool: CpuPool,
     /// Cache of compiled tool schemas.
     pub schemas: SchemaCache,
+    /// Cache of contracts as clients read them.
+    pub contract_texts: ContractFormCache<String>,
     /// Confirmations and tool results of clients that running messages wait for.
     pub desks: DeskRegistry,
     /// Queues for exclusive access to conversations and dialogues.
@@ -89,6 +92,7 @@ impl RunEngine {
             memory: MemoryBudget::default(),
             cpu_pool: CpuPool::new(),
             schemas: SchemaCache::new(),
+            contract_texts: ContractFormCache::new(),
             desks: DeskRegistry::default(),
             quotas,
             templates: Arc::new(ParsedTemplateCache::new(

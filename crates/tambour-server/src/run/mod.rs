@@ -1,5 +1,6 @@
 //! Runs messages and turns of dialogues: from a valid request to the end of its log.
 
+pub(crate) mod contract_forms;
 pub(crate) mod dialogues;
 pub(crate) mod engine;
 pub(crate) mod keys;

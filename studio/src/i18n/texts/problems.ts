@@ -23,6 +23,7 @@ export const problems = defineTexts({
   malformed_json: { zh: "内容不是 JSON", en: "This is not valid JSON" },
   malformed_request: { zh: "请求无法读取", en: "The request cannot be read" },
   invalid_schema: { zh: "JSON Schema 无效", en: "The JSON Schema is invalid" },
+  grammar_impossible: { zh: "无法写成语法", en: "A grammar cannot state this" },
   invalid_script: { zh: "脚本有错误", en: "The script has errors" },
   invalid_test: { zh: "测试文件无法读取", en: "The test cannot be read" },
   invalid_option: { zh: "选项的值无效", en: "An option has an invalid value" },
