@@ -355,7 +355,7 @@ impl Attempt {
     }
 
     /// Builds the re-ask messages: the reply and its findings (P-034).
-    pub(super) fn reask_messages(&self, options: &Options) -> [Message; 2] {
+    pub(super) fn reask_messages(&self, options: &Options) -> Vec<Message> {
         reask_messages(&self.gathered.raw, self.gathered.findings.iter().flatten(), options.texts.language)
     }
 
