@@ -11,7 +11,7 @@ use tambour::event::Failure;
 use super::ChatSpan;
 use super::ReplyItem;
 use super::breaker::CircuitBreaker;
-use crate::UpstreamMetrics;
+use crate::{UNCONSTRAINED_CODE, UpstreamMetrics};
 
 /// Upstream call in progress; dropping it records its end.
 pub(super) struct UpstreamCall {
@@ -80,7 +80,7 @@ impl UpstreamCall {
                 tracing::warn!(message_id, upstream, %code, attempt, "an upstream failed");
                 self.outcome = "failed";
                 // Failures with these codes may be the client's fault rather than the upstream's.
-                if !matches!(&**code, "upstream_refused" | "recording_not_found") {
+                if !matches!(&**code, "upstream_refused" | "recording_not_found" | UNCONSTRAINED_CODE) {
                     self.breaker.record_failure(Instant::now());
                 }
             }

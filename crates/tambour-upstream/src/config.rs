@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::constraint::{Constrain, ConstraintProbes, ConstraintServer, constraint_servers};
 use super::{
     HttpService, Price, RecordedReplies, ReplySource, ServiceKind, Timeouts, Upstream, UpstreamKind,
     UpstreamMetrics,
@@ -37,6 +38,12 @@ pub struct UpstreamConfig {
     /// File with the key of the service; takes precedence over `key_env`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
+    /// Server behind the URL, such as `vllm`, if it is not to be found out by probes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Whether contracts are sent along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constrain: Option<Constrain>,
     /// Prices by model; `*` applies to all other models.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
@@ -61,6 +68,8 @@ impl UpstreamConfig {
             model,
             key_env: is_service.then(|| UPSTREAM_KEY.to_owned()),
             key_file: None,
+            server: None,
+            constrain: None,
             prices: BTreeMap::new(),
         })
     }
@@ -78,16 +87,17 @@ pub struct UpstreamSection<'a> {
 }
 
 impl UpstreamSection<'_> {
-    /// Creates the upstreams of a configuration, by name.
+    /// Creates the upstreams of a configuration, by name, which share the results of `probes`.
     ///
     /// # Errors
     /// A kind, URL, key or file of recordings is invalid.
     pub fn build_upstreams(
         &self,
         metrics: &UpstreamMetrics,
+        probes: &ConstraintProbes,
     ) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
         let build = |(name, config): (&String, &UpstreamConfig)| {
-            Ok((name.clone(), Arc::new(self.build_upstream(name, config, metrics)?)))
+            Ok((name.clone(), Arc::new(self.build_upstream(name, config, metrics, probes)?)))
         };
         self.upstreams.iter().map(build).collect()
     }
@@ -98,13 +108,19 @@ impl UpstreamSection<'_> {
         name: &str,
         config: &UpstreamConfig,
         metrics: &UpstreamMetrics,
+        probes: &ConstraintProbes,
     ) -> Result<Upstream, ConfigError> {
-        let source = self.build_source(name, config)?;
-        Ok(Upstream::new(name, source, metrics, config.prices.clone()))
+        let source = self.build_source(name, config, probes)?;
+        Ok(Upstream::new(name, source, metrics, config.prices.clone()).with_constrain(config.constrain))
     }
 
     /// Creates the source of replies of the upstream `name`.
-    fn build_source(&self, name: &str, settings: &UpstreamConfig) -> Result<ReplySource, ConfigError> {
+    fn build_source(
+        &self,
+        name: &str,
+        settings: &UpstreamConfig,
+        probes: &ConstraintProbes,
+    ) -> Result<ReplySource, ConfigError> {
         let field_error = |field: &str, reason: &str| {
             self.origins.field_error(&format!("upstreams.{name}.{field}"), reason)
         };
@@ -116,6 +132,24 @@ impl UpstreamSection<'_> {
                 known_names.join(", ")
             );
             return Err(field_error("kind", &reason));
+        };
+        let server = match (&settings.server, kind) {
+            (None, _) => None,
+            (Some(server), UpstreamKind::Service(kind))
+                if ConstraintServer::from_name(server, kind).is_some() =>
+            {
+                ConstraintServer::from_name(server, kind)
+            }
+            (Some(server), _) => {
+                let of_kind = constraint_servers().filter(|(_, server_kind)| *server_kind == kind.name());
+                let known_names: Vec<&str> = of_kind.map(|(name, _)| name).collect();
+                let known = if known_names.is_empty() { "none".to_owned() } else { known_names.join(", ") };
+                let reason = format!(
+                    "is `{server}`, which is no server of the kind `{}`; known: {known}",
+                    kind.name()
+                );
+                return Err(field_error("server", &reason));
+            }
         };
         match kind {
             UpstreamKind::Demo => RecordedReplies::load_demo()
@@ -130,7 +164,9 @@ impl UpstreamSection<'_> {
             UpstreamKind::Service(kind) => {
                 let (url, key) = (self.base_url(name, kind, settings)?, self.upstream_key(name, settings)?);
                 HttpService::new(kind, url, settings.model.clone(), key, *self.timeouts)
-                    .map(|service| ReplySource::Service(Box::new(service)))
+                    .map(|service| {
+                        ReplySource::Service(Box::new(service.with_constraints(server, probes.clone())))
+                    })
                     .map_err(|error| field_error("url", &format!("cannot be used over TLS: {error}")))
             }
         }

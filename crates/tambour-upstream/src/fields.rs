@@ -81,7 +81,7 @@ impl ExtraFields {
 
 /// Adds the fields that are missing in `target`, also in nested objects. Extra fields never override those
 /// that the server sets.
-fn merge(target: &mut Map<String, Value>, fields: Map<String, Value>) {
+pub(super) fn merge(target: &mut Map<String, Value>, fields: Map<String, Value>) {
     for (name, value) in fields {
         match (target.get_mut(&name), value) {
             (Some(Value::Object(target)), Value::Object(fields)) => merge(target, fields),

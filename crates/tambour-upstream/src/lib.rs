@@ -44,6 +44,7 @@ mod chat_span_stub;
 mod chat_turns;
 mod client;
 mod config;
+mod constraint;
 mod decode;
 mod fields;
 mod gemini;
@@ -94,6 +95,10 @@ pub(crate) use chat_span::ChatSpan;
 #[cfg(not(feature = "otel"))]
 pub(crate) use chat_span_stub::ChatSpan;
 pub use config::{UPSTREAM_KEY, UpstreamConfig, UpstreamSection};
+pub use constraint::{
+    Constrain, Constraint, ConstraintForm, ConstraintForms, ConstraintProbes, ConstraintReport, FieldState,
+    ProbedField, ProbedServer, UNCONSTRAINED_CODE, constraint_servers,
+};
 pub use decode::ResponseDecoder;
 pub use kind::{ServiceKind, UpstreamKind};
 pub use message::{CallExtras, Content, Function, Message, NativeCall};
@@ -115,6 +120,8 @@ pub struct Upstream {
     breaker: Arc<CircuitBreaker>,
     /// Prices by model; `*` applies to all other models.
     prices: BTreeMap<String, Price>,
+    /// Whether contracts are sent along, if the configuration says so.
+    constrain: Option<Constrain>,
 }
 
 /// Source of an upstream's replies.
@@ -156,6 +163,8 @@ pub struct ModelRequest {
     pub tools: Vec<Value>,
     /// Tool choice, in the form of OpenAI's chat completions interface.
     pub tool_choice: Option<Value>,
+    /// Contract to send along, if the reply is to be constrained.
+    pub constraint: Option<Constraint>,
     /// Further fields of the client's request, passed on to the service.
     pub extra_fields: Map<String, Value>,
     /// True if a fallback remains, so that long pauses before a retry are avoided.
@@ -247,6 +256,7 @@ pub enum ReplyItem {
 pub struct UpstreamReply {
     source: ReplyStream,
     call: UpstreamCall,
+    constraint: ConstraintReport,
 }
 
 /// Reply being received, from either source.
@@ -268,7 +278,7 @@ impl Upstream {
             timeouts: &timeouts,
             origins: &ValueOrigins::default(),
         };
-        section.build_upstream(name, config, &UpstreamMetrics::default())
+        section.build_upstream(name, config, &UpstreamMetrics::default(), &ConstraintProbes::default())
     }
 
     /// Creates an upstream with prices by model; its calls are counted in `metrics`.
@@ -278,7 +288,14 @@ impl Upstream {
         metrics: &UpstreamMetrics,
         prices: BTreeMap<String, Price>,
     ) -> Upstream {
-        Upstream { name: name.into(), source, metrics: metrics.clone(), breaker: Arc::default(), prices }
+        Upstream {
+            name: name.into(),
+            source,
+            metrics: metrics.clone(),
+            breaker: Arc::default(),
+            prices,
+            constrain: None,
+        }
     }
 
     /// Returns the name in the configuration.
@@ -305,6 +322,24 @@ impl Upstream {
         matches!(&self.source, ReplySource::Service(service) if service.has_key())
     }
 
+    /// Sets whether contracts are sent along.
+    pub(crate) fn with_constrain(self, constrain: Option<Constrain>) -> Upstream {
+        Upstream { constrain, ..self }
+    }
+
+    /// Returns whether contracts are sent along, if the configuration says so.
+    pub fn constrain(&self) -> Option<Constrain> {
+        self.constrain
+    }
+
+    /// Returns the models that were probed for constraints.
+    pub fn probed_servers(&self) -> Vec<ProbedServer> {
+        match &self.source {
+            ReplySource::Service(service) => service.probes().probed_servers(service.base()),
+            ReplySource::Replay(_) => Vec::new(),
+        }
+    }
+
     /// Returns the circuit breaker.
     pub fn breaker(&self) -> &CircuitBreaker {
         &self.breaker
@@ -326,25 +361,36 @@ impl Upstream {
         let span = request.span.start_chat(&target, request);
         let mut call =
             UpstreamCall::begin(&self.name, &request.message_id, &self.metrics, &self.breaker, span);
-        let source = match &self.source {
+        let (source, constraint) = match &self.source {
             ReplySource::Service(service) => {
                 let headers = call.trace_headers();
-                let stream = service
-                    .open(request, headers, |failure, pause| call.record_failure(failure, pause))
+                let record_failure = |failure: &Failure, pause| call.record_failure(failure, pause);
+                let (stream, constraint) = service
+                    .open_constrained(request, headers, (&self.name, &self.metrics), record_failure)
                     .await?;
-                ReplyStream::Service(Box::new(stream))
+                (ReplyStream::Service(Box::new(stream)), constraint)
+            }
+            ReplySource::Replay(_) if request.constraint.as_ref().is_some_and(|one| one.is_required) => {
+                let failure = constraint::unconstrained_failure("recordings cannot be", false);
+                call.record_failure(&failure, None);
+                return Err(failure);
             }
             ReplySource::Replay(replay) => {
                 let player =
                     replay.open(request).inspect_err(|failure| call.record_failure(failure, None))?;
-                ReplyStream::Replay(player)
+                (ReplyStream::Replay(player), ConstraintReport::default())
             }
         };
-        Ok(UpstreamReply { source, call })
+        Ok(UpstreamReply { source, call, constraint })
     }
 }
 
 impl UpstreamReply {
+    /// Returns what became of the request's constraint.
+    pub fn constraint(&self) -> &ConstraintReport {
+        &self.constraint
+    }
+
     /// Waits for the next items and adds all that are available to `items`. The last item is
     /// [`ReplyItem::End`].
     pub async fn next(&mut self, items: &mut Vec<ReplyItem>) {

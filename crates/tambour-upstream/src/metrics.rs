@@ -14,6 +14,10 @@ use prometheus_client::registry::Registry;
 pub struct UpstreamMetrics {
     /// Failed attempts.
     failures: Family<FailureLabels, Counter>,
+    /// Probed fields of constraints.
+    probes: Family<ProbeLabels, Counter>,
+    /// Requests that wanted a constraint.
+    constraints: Family<ConstraintLabels, Counter>,
     /// Times from the start of a call to its first text.
     first_text: CallHistograms,
     /// Times from the start of a call to its end.
@@ -27,6 +31,22 @@ type CallHistograms = Family<CallLabels, Histogram, fn() -> Histogram>;
 struct FailureLabels {
     upstream: Arc<str>,
     code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProbeLabels {
+    upstream: Arc<str>,
+    server: &'static str,
+    form: &'static str,
+    /// `obeyed`, `ignored`, `refused` or `unknown`.
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ConstraintLabels {
+    upstream: Arc<str>,
+    /// Form that was sent, or `none`.
+    form: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -47,6 +67,8 @@ impl Default for UpstreamMetrics {
     fn default() -> UpstreamMetrics {
         UpstreamMetrics {
             failures: Family::default(),
+            probes: Family::default(),
+            constraints: Family::default(),
             first_text: Family::new_with_constructor(new_histogram),
             duration: Family::new_with_constructor(new_histogram),
         }
@@ -58,6 +80,10 @@ impl UpstreamMetrics {
     pub fn register(&self, registry: &mut Registry) {
         let failures = "Upstream attempts that failed, before or after the first text";
         registry.register("upstream_failures", failures, self.failures.clone());
+        let probes = "Probes of forms in which a server takes constraints";
+        registry.register("upstream_constraint_probes", probes, self.probes.clone());
+        let constraints = "Requests with a contract to constrain their replies, by the form that was sent";
+        registry.register("upstream_constraints", constraints, self.constraints.clone());
         let first_text = "Time from the call of an upstream to its first text, earlier attempts included";
         registry.register("upstream_first_text_seconds", first_text, self.first_text.clone());
         let duration = "Time from the call of an upstream to its end";
@@ -69,6 +95,22 @@ impl UpstreamMetrics {
         self.failures
             .get_or_create(&FailureLabels { upstream: upstream.clone(), code: code.to_owned() })
             .inc();
+    }
+
+    /// Counts a probe of a form.
+    pub(crate) fn count_probe(
+        &self,
+        upstream: &Arc<str>,
+        server: &'static str,
+        form: &'static str,
+        result: &'static str,
+    ) {
+        self.probes.get_or_create(&ProbeLabels { upstream: upstream.clone(), server, form, result }).inc();
+    }
+
+    /// Counts a request that wanted a constraint.
+    pub(crate) fn count_constraint(&self, upstream: &Arc<str>, form: &'static str) {
+        self.constraints.get_or_create(&ConstraintLabels { upstream: upstream.clone(), form }).inc();
     }
 
     /// Records the end of a call: its duration and the time to its first text, if any.

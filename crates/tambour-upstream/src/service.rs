@@ -7,12 +7,14 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tambour::event::{Failure, UpstreamRefusal};
 use tokio::time::Instant;
 
 use super::CallTarget;
 use super::client::{ConnectError, ServiceClient};
+use super::constraint::{ConstraintProbes, ConstraintServer};
+use super::fields::merge;
 use super::kind::{ServiceKind, ServiceRequest};
 use super::redact::redact;
 use super::stream::HttpReply;
@@ -22,6 +24,10 @@ use super::{ModelRequest, Timeouts, new_failure, retry};
 pub struct HttpService {
     kind: ServiceKind,
     client: ServiceClient,
+    /// Server, if the configuration names it.
+    server: Option<&'static ConstraintServer>,
+    /// Results of the probes for constraints.
+    probes: ConstraintProbes,
     /// Model of requests that name none.
     model: Option<String>,
     key: Option<String>,
@@ -41,7 +47,38 @@ impl HttpService {
         timeouts: Timeouts,
     ) -> Result<HttpService, rustls::Error> {
         let client = ServiceClient::new(base, Duration::from_millis(timeouts.connect_ms))?;
-        Ok(HttpService { kind, client, model, key, timeouts })
+        let (server, probes) = (None, ConstraintProbes::default());
+        Ok(HttpService { kind, client, server, probes, model, key, timeouts })
+    }
+
+    /// Sets the server, if it is known, and the results of probes that all upstreams share.
+    pub(super) fn with_constraints(
+        self,
+        server: Option<&'static ConstraintServer>,
+        probes: ConstraintProbes,
+    ) -> HttpService {
+        HttpService { server, probes, ..self }
+    }
+
+    /// Returns the servers that the service can be, in the order in which they are probed.
+    pub(super) fn constraint_servers(&self) -> Vec<&'static ConstraintServer> {
+        let known = self.server.map(|server| vec![server]);
+        known.unwrap_or_else(|| ConstraintServer::candidates(self.kind, self.client.base()))
+    }
+
+    /// Returns the results of the probes for constraints.
+    pub(super) fn probes(&self) -> &ConstraintProbes {
+        &self.probes
+    }
+
+    /// Returns the longest time from a request to the first byte of its reply.
+    pub(super) fn first_byte_timeout(&self) -> Duration {
+        self.timeouts.first_byte()
+    }
+
+    /// Returns the base URL of requests, without credentials.
+    pub(super) fn base(&self) -> &str {
+        self.client.base()
     }
 
     /// Returns `true` if requests carry a key.
@@ -55,8 +92,10 @@ impl HttpService {
         CallTarget { provider: self.kind.api().provider(), base: Some(self.client.base()), model }
     }
 
-    /// Sends a request with these headers, and again if an attempt fails before a reply has begun.
-    /// `on_failure` is called for each failed attempt, with the pause before the next one, if any.
+    /// Sends a request with these headers and these further members of its body, and again if an attempt fails
+    /// before a reply has begun, unless `is_final` for its failure. `on_failure` is called for each failed
+    /// attempt, with the pause before the next one, if any; after a final failure another request follows at
+    /// once.
     ///
     /// # Errors
     /// The request cannot be built, or the last attempt failed.
@@ -64,14 +103,19 @@ impl HttpService {
         &self,
         model_request: &ModelRequest,
         headers: HeaderMap,
+        members: &Map<String, Value>,
+        is_final: impl Fn(&Failure) -> bool,
         mut on_failure: impl FnMut(&Failure, Option<Duration>),
     ) -> Result<HttpReply, Failure> {
         let model = model_request.model.as_deref().or(self.model.as_deref());
-        let request = self
+        let mut request = self
             .kind
             .api()
             .build_request(self.client.base(), model, model_request)
             .inspect_err(|failure| on_failure(failure, None))?;
+        if let Value::Object(body) = &mut request.body {
+            merge(body, members.clone());
+        }
         let request_time = Instant::now();
         let mut attempt = 1;
         loop {
@@ -102,6 +146,10 @@ impl HttpService {
                     (failure, pause)
                 }
             };
+            if is_final(&failure) {
+                on_failure(&failure, Some(Duration::ZERO));
+                return Err(failure);
+            }
             on_failure(&failure, pause);
             let Some(pause) = pause else { return Err(failure) };
             tokio::time::sleep(pause).await;

@@ -265,6 +265,7 @@ impl Pipeline {
                 warnings: stages.reporter.warnings,
                 // Set by the caller, which re-asks.
                 reasks: 0,
+                answer_yield: None,
                 fallback_reason: fallback_reason.map(Cow::Borrowed),
                 unused_reason: unused_reason.map(Cow::Borrowed),
                 truncated,

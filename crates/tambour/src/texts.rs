@@ -91,6 +91,10 @@ impl Texts {
             "tool_call_cut" => {
                 ["回复被截断，工具调用未执行", "The reply was cut, so a tool call was not run"]
             }
+            "constraint_refused" => [
+                "模型服务不接受此格式约束，已改用较弱的方式",
+                "The model service refuses this constraint, so a weaker one is used",
+            ],
             "ui_component_invalid" => ["界面组件无法显示", "A component cannot be shown"],
             "media_refused" => ["媒体无法显示", "A media item cannot be shown"],
             _ => ["部分内容无法处理", "A part of the reply could not be read"],

@@ -155,6 +155,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/contracts/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The contract of a dialect as instructions, JSON Schema or grammar */
+        get: operations["getContract"];
+        put?: never;
+        /** The contract of a dialect under options, with tools, a structure or a schema */
+        post: operations["writeContract"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/conversations": {
         parameters: {
             query?: never;
@@ -1522,6 +1540,11 @@ export interface components {
             /** @enum {string} */
             verdict: "pass" | "fail";
         };
+        /**
+         * @description Whether the contract of a reply is sent to the service.
+         * @enum {string}
+         */
+        Constrain: "auto" | "required" | "off";
         /** @description Content of a message. */
         Content: string | {
             [key: string]: unknown;
@@ -1651,6 +1674,23 @@ export interface components {
             };
             /** @description `strict` or `lenient`. */
             profile?: string | null;
+        };
+        /** @description Body of `POST /api/v1/contracts/{name}`. */
+        ContractRequest: {
+            /** @description Caller on whose behalf tools run; a tool may be limited to callers. */
+            caller?: string | null;
+            /** @description `prompt` (default), `json-schema`, `lark`, `gbnf` or `structural-tag`. */
+            format?: string | null;
+            /** @description Options by their public names. */
+            options?: {
+                [key: string]: unknown;
+            };
+            /** @description JSON Schema of `json_value`: the option `json_value.schema`. */
+            schema?: Record<string, never> | null;
+            /** @description Expected structure of `filament`: the option `filament.structure`. */
+            structure?: Record<string, never> | null;
+            /** @description Tools that replies may call: names of registered ones, or inline tools. */
+            tools?: components["schemas"]["ToolChoice"][] | null;
         };
         Conversation: {
             conversation_id: string;
@@ -2449,6 +2489,11 @@ export interface components {
             /** @description why a reply kept as text could not be read in the requested format */
             unused_reason?: string;
             warnings: number;
+            /**
+             * @description the step that gave the answer
+             * @enum {string}
+             */
+            yield?: "constrained" | "plain" | "repaired" | "reasked" | "fallback";
         };
         MigratedMacros: {
             report: {
@@ -2561,6 +2606,7 @@ export interface components {
             caller?: string | null;
             /** @description Id of an imported card: a prompt by itself, or character and lore for `skein`. */
             card_id?: string | null;
+            constrain?: components["schemas"]["Constrain"] | null;
             /**
              * @description Variables of the prompt's templates: `user`, `char`, `history`, `state`, `now`, `seed` and any other
              *     name.
@@ -2971,9 +3017,22 @@ export interface components {
                 max_iterations: number;
             };
             upstreams: {
+                constrain: components["schemas"]["Constrain"];
                 kind: string;
                 model: string | null;
                 name: string;
+                probes: {
+                    age_ms: number;
+                    complete: boolean;
+                    forms: {
+                        /** @enum {string} */
+                        form: "gbnf" | "lark" | "structural-tag" | "json-schema";
+                        /** @enum {string} */
+                        state: "obeyed" | "ignored" | "refused" | "unknown";
+                    }[];
+                    model: string | null;
+                    server: string | null;
+                }[];
             }[];
             version: number;
         };
@@ -3182,6 +3241,7 @@ export interface components {
         };
         Upstreams: {
             aliases: {
+                constrain?: components["schemas"]["Constrain"];
                 contract?: {
                     [key: string]: unknown;
                 };
@@ -3199,6 +3259,7 @@ export interface components {
             currency: string;
             data: {
                 aliases: string[];
+                constrain: components["schemas"]["Constrain"];
                 default: boolean;
                 /** @description `***` if there is a key */
                 key: string | null;
@@ -3216,6 +3277,7 @@ export interface components {
                     };
                 };
                 resting: boolean;
+                server: string | null;
                 url: string;
             }[];
         };
@@ -3439,6 +3501,7 @@ export interface operations {
              *     `invalid_schema`: the JSON Schema cannot be used
              *     `schema_limit`: the JSON Schema is too large
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
+             *     `grammar_impossible`: a grammar cannot follow a schema, or would be too large
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
@@ -3453,7 +3516,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_option" | "invalid_schema" | "schema_limit" | "schema_too_complex" | "unknown_dialect" | "unknown_protocol" | "unknown_upstream" | "unknown_tool" | "invalid_skein" | "prompt_not_rendered";
+                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_option" | "invalid_schema" | "schema_limit" | "schema_too_complex" | "grammar_impossible" | "unknown_dialect" | "unknown_protocol" | "unknown_upstream" | "unknown_tool" | "invalid_skein" | "prompt_not_rendered";
                         /** @constant */
                         status?: 422;
                     };
@@ -3660,6 +3723,7 @@ export interface operations {
              *     `invalid_schema`: the JSON Schema cannot be used
              *     `schema_limit`: the JSON Schema is too large
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
+             *     `grammar_impossible`: a grammar cannot follow a schema, or would be too large
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
@@ -3674,7 +3738,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_option" | "invalid_schema" | "schema_limit" | "schema_too_complex" | "unknown_dialect" | "unknown_protocol" | "unknown_upstream" | "unknown_tool" | "invalid_skein" | "prompt_not_rendered";
+                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_option" | "invalid_schema" | "schema_limit" | "schema_too_complex" | "grammar_impossible" | "unknown_dialect" | "unknown_protocol" | "unknown_upstream" | "unknown_tool" | "invalid_skein" | "prompt_not_rendered";
                         /** @constant */
                         status?: 422;
                     };
@@ -4711,6 +4775,334 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
                         code?: "store_unavailable" | "overloaded";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    getContract: {
+        parameters: {
+            query?: {
+                /** @description `prompt`, the format instructions, if absent */
+                format?: "prompt" | "json-schema" | "lark" | "gbnf" | "structural-tag";
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                    "text/plain": string;
+                };
+            };
+            /** @description `unauthorized`: the key is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: the owner has no such object */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /**
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `grammar_impossible`: a grammar cannot follow a schema, or would be too large
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unknown_field" | "invalid_field" | "grammar_impossible";
+                        /** @constant */
+                        status?: 422;
+                    };
+                };
+            };
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_many_running";
+                        /** @constant */
+                        status?: 429;
+                    };
+                };
+            };
+            /** @description `internal_error`: the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /** @description `store_unavailable`: nothing can be stored, or the database does not answer in time */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable";
+                        /** @constant */
+                        status?: 503;
+                    };
+                };
+            };
+        };
+    };
+    writeContract: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ContractRequest"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                    "text/plain": string;
+                };
+            };
+            /**
+             * @description `malformed_request`: path, query or body cannot be read, or the body broke off
+             *     `malformed_json`: the body is not JSON
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "malformed_request" | "malformed_json";
+                        /** @constant */
+                        status?: 400;
+                    };
+                };
+            };
+            /** @description `unauthorized`: the key is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                        /** @constant */
+                        status?: 401;
+                    };
+                };
+            };
+            /**
+             * @description `behind_proxy`: no key exists, and the request came through a proxy
+             *     `foreign_origin`: no key exists, and the request came from a page of another site, or names another host
+             */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "behind_proxy" | "foreign_origin";
+                        /** @constant */
+                        status?: 403;
+                    };
+                };
+            };
+            /** @description `not_found`: the owner has no such object */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "not_found";
+                        /** @constant */
+                        status?: 404;
+                    };
+                };
+            };
+            /** @description `slow_body`: the body did not arrive in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "slow_body";
+                        /** @constant */
+                        status?: 408;
+                    };
+                };
+            };
+            /**
+             * @description `too_large`: the body is too long
+             *     `too_many_values`: the values of the body take more memory than allowed; `line` and `column` say where most of them are
+             */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_large" | "too_many_values";
+                        /** @constant */
+                        status?: 413;
+                    };
+                };
+            };
+            /**
+             * @description `unknown_field`: a field is unknown; `field` names it
+             *     `missing_field`: a required field is missing; `field` names it
+             *     `invalid_field`: the value of a field is not allowed
+             *     `invalid_option`: an option of `contract` is unknown, or its value is not allowed
+             *     `invalid_schema`: the JSON Schema cannot be used
+             *     `schema_limit`: the JSON Schema is too large
+             *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
+             *     `grammar_impossible`: a grammar cannot follow a schema, or would be too large
+             *     `unknown_tool`: there is no tool of that name; `close` has similar ones
+             */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_option" | "invalid_schema" | "schema_limit" | "schema_too_complex" | "grammar_impossible" | "unknown_tool";
+                        /** @constant */
+                        status?: 422;
+                    };
+                };
+            };
+            /** @description `too_many_running`: the owner has reached the limit of running messages, or of long-running requests that wait */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "too_many_running";
+                        /** @constant */
+                        status?: 429;
+                    };
+                };
+            };
+            /**
+             * @description `internal_error`: the server failed
+             *     `damaged`: stored data cannot be read
+             */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "internal_error" | "damaged";
+                        /** @constant */
+                        status?: 500;
+                    };
+                };
+            };
+            /**
+             * @description `store_unavailable`: nothing can be stored, or the database does not answer in time
+             *     `overloaded`: other requests are using the memory that this one needs
+             *     `tool_unavailable`: the MCP server of a tool cannot be reached, and has not been connected before
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /** @enum {unknown} */
+                        code?: "store_unavailable" | "overloaded" | "tool_unavailable";
                         /** @constant */
                         status?: 503;
                     };
@@ -10239,6 +10631,7 @@ export interface operations {
              *     `invalid_schema`: the JSON Schema cannot be used
              *     `schema_limit`: the JSON Schema is too large
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
+             *     `grammar_impossible`: a grammar cannot follow a schema, or would be too large
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
@@ -10255,7 +10648,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_option" | "invalid_schema" | "schema_limit" | "schema_too_complex" | "unknown_dialect" | "unknown_protocol" | "unknown_upstream" | "unknown_tool" | "invalid_skein" | "prompt_not_rendered" | "invalid_idempotency_key" | "idempotency_key_reused";
+                        code?: "unknown_field" | "missing_field" | "invalid_field" | "invalid_option" | "invalid_schema" | "schema_limit" | "schema_too_complex" | "grammar_impossible" | "unknown_dialect" | "unknown_protocol" | "unknown_upstream" | "unknown_tool" | "invalid_skein" | "prompt_not_rendered" | "invalid_idempotency_key" | "idempotency_key_reused";
                         /** @constant */
                         status?: 422;
                     };
@@ -10961,6 +11354,7 @@ export interface operations {
              *     `invalid_schema`: the JSON Schema cannot be used
              *     `schema_limit`: the JSON Schema is too large
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
+             *     `grammar_impossible`: a grammar cannot follow a schema, or would be too large
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
@@ -10977,7 +11371,7 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"] & {
                         /** @enum {unknown} */
-                        code?: "invalid_option" | "invalid_schema" | "schema_limit" | "schema_too_complex" | "unknown_dialect" | "unknown_protocol" | "unknown_upstream" | "unknown_tool" | "invalid_skein" | "prompt_not_rendered" | "invalid_idempotency_key" | "idempotency_key_reused";
+                        code?: "invalid_option" | "invalid_schema" | "schema_limit" | "schema_too_complex" | "grammar_impossible" | "unknown_dialect" | "unknown_protocol" | "unknown_upstream" | "unknown_tool" | "invalid_skein" | "prompt_not_rendered" | "invalid_idempotency_key" | "idempotency_key_reused";
                         /** @constant */
                         status?: 422;
                     };
@@ -16247,6 +16641,7 @@ export interface operations {
              *     `invalid_schema`: the JSON Schema cannot be used
              *     `schema_limit`: the JSON Schema is too large
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
+             *     `grammar_impossible`: a grammar cannot follow a schema, or would be too large
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
@@ -16414,6 +16809,7 @@ export interface operations {
              *     `invalid_schema`: the JSON Schema cannot be used
              *     `schema_limit`: the JSON Schema is too large
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
+             *     `grammar_impossible`: a grammar cannot follow a schema, or would be too large
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
@@ -16580,6 +16976,7 @@ export interface operations {
              *     `invalid_schema`: the JSON Schema cannot be used
              *     `schema_limit`: the JSON Schema is too large
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
+             *     `grammar_impossible`: a grammar cannot follow a schema, or would be too large
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones
@@ -16877,6 +17274,7 @@ export interface operations {
              *     `invalid_schema`: the JSON Schema cannot be used
              *     `schema_limit`: the JSON Schema is too large
              *     `schema_too_complex`: checking a value against the JSON Schema takes more steps than allowed
+             *     `grammar_impossible`: a grammar cannot follow a schema, or would be too large
              *     `unknown_dialect`: there is no such dialect
              *     `unknown_protocol`: there is no such output protocol
              *     `unknown_upstream`: there is no such upstream; `close` has similar ones

@@ -13,6 +13,7 @@ use super::skeins;
 use super::{Config, ConfigError};
 use crate::base::settings::Settings;
 use crate::config::reading_defaults::{Contract, ReadingDefaults};
+use crate::upstream::Constrain;
 
 /// Configuration of one alias. The fields shared with the body of `POST /api/v1/messages` mean the same
 /// there, even when absent.
@@ -44,6 +45,9 @@ pub struct AliasConfig {
     /// Maximum number of re-asks of an unusable reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_reasks: Option<u32>,
+    /// Whether the contract is sent along; as the upstream says when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constrain: Option<Constrain>,
     /// Names of registered tools that replies may call; the server runs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
@@ -59,7 +63,7 @@ pub struct AliasConfig {
 
 /// Fields of an alias that select the upstream and say how its replies are read. A fallback replaces only
 /// these.
-pub(crate) const FALLBACK_FIELDS: [&str; 4] = ["upstream", "model", "dialect", "contract"];
+pub(crate) const FALLBACK_FIELDS: [&str; 5] = ["upstream", "model", "dialect", "contract", "constrain"];
 
 impl AliasConfig {
     /// Returns the fields shared with the body of `POST /api/v1/messages`, with the values of this alias.

@@ -23,8 +23,8 @@ pub use crate::mcp::McpConfig;
 use crate::mcp::McpSection;
 pub use crate::telemetry::TelemetryConfig;
 use crate::tools::ToolLimits;
+use crate::upstream::{ConstraintProbes, Timeouts, Upstream, UpstreamKind, UpstreamMetrics, UpstreamSection};
 pub use crate::upstream::{Price, UpstreamConfig};
-use crate::upstream::{Timeouts, Upstream, UpstreamKind, UpstreamMetrics, UpstreamSection};
 pub use alias::AliasConfig;
 pub(crate) use alias::FALLBACK_FIELDS;
 pub use cluster::ClusterConfig;
@@ -138,6 +138,8 @@ impl Default for Config {
             model: None,
             key_env: None,
             key_file: None,
+            server: None,
+            constrain: None,
             prices: BTreeMap::new(),
         };
         Config {
@@ -247,7 +249,8 @@ impl Config {
     /// # Errors
     /// There is no default upstream, or a configured upstream cannot be used.
     pub fn open_default_upstream(&self) -> Result<Arc<Upstream>, ConfigError> {
-        let mut upstreams = self.upstream_section().build_upstreams(&UpstreamMetrics::default())?;
+        let (metrics, probes) = (UpstreamMetrics::default(), ConstraintProbes::default());
+        let mut upstreams = self.upstream_section().build_upstreams(&metrics, &probes)?;
         let name = self.default_upstream().unwrap_or_default();
         upstreams.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
     }

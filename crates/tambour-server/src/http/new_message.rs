@@ -1,5 +1,6 @@
 //! Requests for new messages: fields, checks, and conversion to the start request of a run.
 
+mod constraint;
 mod prompt;
 
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::run::message_start::StartRequest;
 use crate::run::runner::{ToolOffer, UpstreamChoice};
 use crate::store::MessageRow;
 use crate::tools::{self, MAX_DEFINITION_BYTES, OfferedTool};
-use crate::upstream::{Message, ModelRequest};
+use crate::upstream::{Constrain, Message, ModelRequest};
 
 /// Body of `POST /api/v1/messages`.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -115,6 +116,9 @@ pub(crate) struct NewMessage {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Object)]
     pub(super) upstream_fields: Map<String, Value>,
+    /// Sends the contract along, so that the server decodes within it; as the upstream says when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) constrain: Option<Constrain>,
     /// Adds the dialect's format instructions to the system prompt.
     #[serde(default)]
     pub(super) instructions: bool,
@@ -441,6 +445,8 @@ impl NewMessage {
             Problem::unknown("unknown_upstream", ("upstream", name.unwrap_or("any")), known_names)
                 .with("field", "upstream")
         })?;
+        let offered_tools = offer.map(|offer| offer.tools.as_slice()).or(client_tools);
+        request.constraint = self.constraint(app, owner, &upstream, &options, offered_tools).await?;
         let system = system_prompt(self, &mut options)?;
         Ok(UpstreamChoice { upstream, request, options, system, contract: json!(self.contract) })
     }

@@ -30,12 +30,13 @@ use super::versions::Publish;
 use crate::base::tokenizer::Tokenizer;
 use crate::config::reading_defaults::{self, Contract};
 use crate::tools::{Definition, Executor};
-use crate::upstream::Message;
+use crate::upstream::{Constrain, Message};
 
 /// Schemas of request bodies and their parts.
 #[derive(OpenApi)]
 #[openapi(components(schemas(
     NewMessage,
+    Constrain,
     IfBusy,
     Message,
     Contract,

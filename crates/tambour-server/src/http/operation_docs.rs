@@ -191,6 +191,7 @@ pub(super) const MESSAGE_CODES: Codes = &[
     "damaged",
     "field_forbidden",
     "forbidden",
+    "grammar_impossible",
     "invalid_option",
     "invalid_skein",
     "model_forbidden",

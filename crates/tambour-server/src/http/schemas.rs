@@ -340,6 +340,8 @@ fn upstreams_schema(text: &Value, flag: &Value) -> Value {
         ("key", json!({"type": ["string", "null"], "description": "`***` if there is a key"})),
         ("key_env", optional_text.clone()),
         ("key_file", optional_text.clone()),
+        ("server", optional_text.clone()),
+        ("constrain", constrain_schema()),
         ("default", flag.clone()),
         ("resting", flag.clone()),
         ("aliases", list_schema(text)),
@@ -353,6 +355,7 @@ fn upstreams_schema(text: &Value, flag: &Value) -> Value {
         ("contract?", json!({"type": "object"})),
         ("instructions?", flag.clone()),
         ("max_reasks?", json!({"type": "integer"})),
+        ("constrain?", constrain_schema()),
         ("tools?", list_schema(text)),
         ("fallback", list_schema(text)),
         ("weight", json!({"type": ["integer", "null"]})),
@@ -648,7 +651,24 @@ fn settings_change_schema() -> Value {
 fn shown_settings_schema(text: &Value, number: &Value) -> Value {
     let enum_schema = |values: &[&str]| json!({"type": "string", "enum": values});
     let name = json!({"type": ["string", "null"]});
-    let upstream = object_schema(&[("name", text.clone()), ("kind", text.clone()), ("model", name.clone())]);
+    let form = object_schema(&[
+        ("form", enum_schema(&["gbnf", "lark", "structural-tag", "json-schema"])),
+        ("state", enum_schema(&["obeyed", "ignored", "refused", "unknown"])),
+    ]);
+    let probe = object_schema(&[
+        ("model", name.clone()),
+        ("server", name.clone()),
+        ("complete", json!({"type": "boolean"})),
+        ("age_ms", number.clone()),
+        ("forms", list_schema(&form)),
+    ]);
+    let upstream = object_schema(&[
+        ("name", text.clone()),
+        ("kind", text.clone()),
+        ("model", name.clone()),
+        ("constrain", constrain_schema()),
+        ("probes", list_schema(&probe)),
+    ]);
     let texts = object_schema(&[("fallback", text.clone()), ("phase_title", text.clone())]);
     object_schema(&[
         (VERSION_NAME, number.clone()),
@@ -661,6 +681,11 @@ fn shown_settings_schema(text: &Value, number: &Value) -> Value {
         ("limits", json!({"type": "object", "additionalProperties": {"type": "integer"}})),
         ("tools", object_schema(&[("max_iterations", number.clone())])),
     ])
+}
+
+/// Returns the schema of the setting that sends contracts along.
+fn constrain_schema() -> Value {
+    schema_ref("Constrain")
 }
 
 /// Returns the schema of the result of a tool call.

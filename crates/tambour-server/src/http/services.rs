@@ -40,7 +40,8 @@ pub(super) async fn list_upstreams(
             |alias: &AliasConfig| alias.upstream.as_deref().or(default) == Some(name.as_str());
         let aliases: Vec<&String> =
             aliases.filter(|(_, alias)| uses_upstream(alias)).map(|(name, _)| name).collect();
-        let UpstreamConfig { kind, url, model, key_env, key_file, prices } = upstream_config;
+        let UpstreamConfig { kind, url, model, key_env, key_file, server, constrain, prices } =
+            upstream_config;
         json!({
             "name": name,
             "kind": kind,
@@ -49,6 +50,8 @@ pub(super) async fn list_upstreams(
             "key": upstream.is_some_and(|upstream| upstream.has_key()).then_some("***"),
             "key_env": key_env,
             "key_file": key_file,
+            "server": server,
+            "constrain": constrain.unwrap_or_default(),
             "prices": prices,
             "default": default == Some(name.as_str()),
             // After failures an upstream is not asked for a while.

@@ -10,9 +10,11 @@ use serde_json::{Map, Value, json};
 
 use super::if_match::{self, ETagHeader, etag};
 use super::keys::{Caller, require_admin};
+use crate::base::durations::millis;
 use crate::base::problem::{Problem, parse_body};
 use crate::base::settings::{SETTINGS, Settings, VERSION_NAME};
 use crate::http::app::App;
+use crate::upstream::ProbedServer;
 
 /// `GET /api/v1/settings`: the settings, with related values of the configuration.
 pub(super) async fn show(State(app): State<Arc<App>>) -> (ETagHeader, Json<Value>) {
@@ -33,7 +35,14 @@ fn settings_json(app: &App) -> Value {
     let upstreams: Vec<Value> = config
         .upstreams
         .iter()
-        .map(|(name, upstream)| json!({"name": name, "kind": upstream.kind, "model": upstream.model}))
+        .map(|(name, upstream)| {
+            let probes = loaded_config.upstreams.get(name).map(|upstream| upstream.probed_servers());
+            json!({
+                "name": name, "kind": upstream.kind, "model": upstream.model,
+                "constrain": upstream.constrain.unwrap_or_default(),
+                "probes": probes.unwrap_or_default().iter().map(probe_json).collect::<Vec<_>>(),
+            })
+        })
         .collect();
     json!({
         "version": settings.version(),
@@ -48,6 +57,16 @@ fn settings_json(app: &App) -> Value {
         "limits": config.limits,
         // The other settings of tools, such as the hosts of webhooks, are for the operator only.
         "tools": {"max_iterations": config.tools.max_iterations},
+    })
+}
+
+/// Describes the forms that a model of a server obeys, as probes found.
+fn probe_json(ProbedServer { model, server, fields, is_complete, age }: &ProbedServer) -> Value {
+    let forms: Vec<Value> =
+        fields.iter().map(|field| json!({"form": field.form.name(), "state": field.state.name()})).collect();
+    json!({
+        "model": (!model.is_empty()).then_some(model), "server": server, "complete": is_complete,
+        "age_ms": millis(*age), "forms": forms,
     })
 }
 

@@ -27,6 +27,7 @@ use crate::run::turns::ConversationQueues;
 use crate::store::{Figures, MessageRow, Store, UsageRow};
 use crate::telemetry::TraceHandle;
 use crate::tools::{DeskRegistry, SchemaCache};
+use crate::upstream::ConstraintForms;
 
 /// State that runs share.
 pub(crate) struct RunEngine {
@@ -44,6 +45,8 @@ pub(crate) struct RunEngine {
     pub schemas: SchemaCache,
     /// Cache of contracts as clients read them.
     pub contract_texts: ContractFormCache<String>,
+    /// Cache of contracts as they are sent along.
+    pub constraint_forms: ContractFormCache<ConstraintForms>,
     /// Confirmations and tool results of clients that running messages wait for.
     pub desks: DeskRegistry,
     /// Queues for exclusive access to conversations and dialogues.
@@ -93,6 +96,7 @@ impl RunEngine {
             cpu_pool: CpuPool::new(),
             schemas: SchemaCache::new(),
             contract_texts: ContractFormCache::new(),
+            constraint_forms: ContractFormCache::new(),
             desks: DeskRegistry::default(),
             quotas,
             templates: Arc::new(ParsedTemplateCache::new(

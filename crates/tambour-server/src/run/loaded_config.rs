@@ -11,7 +11,7 @@ use crate::base::rotation::Rotation;
 use crate::config::{Config, ConfigError};
 use crate::mcp::McpServers;
 use crate::tools::WebhookClient;
-use crate::upstream::Upstream;
+use crate::upstream::{ConstraintProbes, Upstream};
 
 /// The configuration and everything derived from it.
 pub(crate) struct LoadedConfig {
@@ -25,24 +25,28 @@ pub(crate) struct LoadedConfig {
     pub mcp: McpServers,
     /// Skeins (prompts) of aliases, by alias; each is a JSON string of YAML.
     pub skeins: BTreeMap<String, Value>,
+    /// Results of probes for constraints, kept across reloads.
+    probes: ConstraintProbes,
     /// Round-robin state of aliases that share their load.
     rotation: Rotation,
 }
 
 impl LoadedConfig {
     /// Builds the state that a configuration describes. MCP servers whose settings equal those in `previous`
-    /// stay connected.
+    /// stay connected, and
+    /// results of probes are kept.
     pub(crate) fn new(
         config: Config,
         metrics: &Metrics,
         previous: Option<&LoadedConfig>,
     ) -> Result<LoadedConfig, ConfigError> {
         config.check()?;
-        let upstreams = config.upstream_section().build_upstreams(&metrics.upstreams)?;
+        let probes = previous.map(|previous| previous.probes.clone()).unwrap_or_default();
+        let upstreams = config.upstream_section().build_upstreams(&metrics.upstreams, &probes)?;
         let webhooks = WebhookClient::new(&config.tools);
         let skeins = config.load_skeins()?;
         let mcp = McpServers::new(config.mcp_section(), previous.map(|previous| &previous.mcp))?;
-        Ok(LoadedConfig { config, upstreams, webhooks, mcp, skeins, rotation: Rotation::default() })
+        Ok(LoadedConfig { config, upstreams, webhooks, mcp, skeins, probes, rotation: Rotation::default() })
     }
 
     /// Returns the named upstream, or the default one.

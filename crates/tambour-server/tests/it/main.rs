@@ -8,6 +8,7 @@ mod client;
 #[cfg(unix)]
 mod cluster;
 mod config;
+mod constrained;
 mod contracts;
 mod crash;
 mod damage;

@@ -170,6 +170,9 @@ pub struct Metadata {
     pub warnings: u32,
     /// Number of re-asks.
     pub reasks: u32,
+    /// Step that gave the answer; only from callers that ask models.
+    #[serde(rename = "yield", skip_serializing_if = "Option::is_none", default)]
+    pub answer_yield: Option<AnswerYield>,
     /// Reason why the answer was replaced by the fallback, such as `parsing_error`; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fallback_reason: Option<Cow<'static, str>>,
@@ -185,6 +188,42 @@ pub struct Metadata {
     /// Decision whether a dialogue action is over; only if a round was given.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_decision: Option<ExitDecision>,
+}
+
+/// Step of the ladder that gave an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum AnswerYield {
+    /// A reply that was constrained to its contract, without repairs.
+    Constrained,
+    /// A reply under instructions alone, without repairs.
+    Plain,
+    /// A repaired reply.
+    Repaired,
+    /// The reply to a re-ask.
+    Reasked,
+    /// The fallback text, or text that was kept although it does not have the requested format.
+    Fallback,
+}
+
+impl Metadata {
+    /// Step that gave the answer. `is_constrained` if the reply was constrained, `is_reask` if it is the reply
+    /// to a re-ask.
+    #[must_use]
+    pub fn step(&self, is_constrained: bool, is_reask: bool) -> AnswerYield {
+        if self.fallback_reason.is_some() || self.unused_reason.is_some() {
+            AnswerYield::Fallback
+        } else if is_reask {
+            AnswerYield::Reasked
+        } else if self.repairs > 0 {
+            AnswerYield::Repaired
+        } else if is_constrained {
+            AnswerYield::Constrained
+        } else {
+            AnswerYield::Plain
+        }
+    }
 }
 
 impl<'a> Event<'a> {

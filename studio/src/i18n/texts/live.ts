@@ -86,6 +86,8 @@ export const live = defineTexts({
   fallback: { zh: "回答已被后备文本替代：{reason}", en: "The answer was replaced by the fallback text: {reason}" },
   unused: { zh: "回复不符合要求的结构，保留了它的文本：{reason}", en: "The reply did not have the requested format; its text was kept: {reason}" },
   truncated: { zh: "回复被截断。", en: "The reply was cut." },
+  constrained: { zh: "回复在契约约束下生成", en: "The reply was constrained to its contract" },
+  repaired: { zh: "回复经过修复", en: "The reply was repaired" },
   reasked: { zh: "已重新询问 {count} 次", en: "Asked again {count} {count:time|times}" },
   timeline: { zh: "时间线", en: "Time line" },
   timelineOf: {

@@ -37,6 +37,8 @@ export function PaneNotes({ run, view }: { run: MessageRun; view: RunView }) {
         <Alert type="warning" showIcon title={t("unused", { reason: metadata.unused_reason })} />
       )}
       {metadata?.truncated === true && <Alert type="info" showIcon title={t("truncated")} />}
+      {metadata?.yield === "constrained" && <Alert type="success" showIcon title={t("constrained")} />}
+      {metadata?.yield === "repaired" && <Alert type="info" showIcon title={t("repaired")} />}
       {reasks > 0 && <Alert type="info" showIcon title={t("reasked", { count: reasks })} />}
     </div>
   );

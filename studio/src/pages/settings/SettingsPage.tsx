@@ -8,6 +8,7 @@ import { limits } from "../../i18n/texts/limits.ts";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { type Entry } from "../../i18n/texts.ts";
 import { useFormat, useLanguage, useText } from "../../i18n/useText.ts";
+import { ConstraintsSection } from "./ConstraintsSection.tsx";
 import { KeysSection } from "./KeysSection.tsx";
 import { OutputForm } from "./OutputForm.tsx";
 import { ToolsSections } from "./ToolsSections.tsx";
@@ -34,6 +35,7 @@ export function Component() {
         <>
           <OutputForm key={data.version} settings={data} onSaved={replace} />
           <UpstreamsSection />
+          <ConstraintsSection upstreams={data.upstreams} />
           <KeysSection />
           <ToolsSections />
           <Section title={t("limits")} hint={t("limitsHint")}>

@@ -14,6 +14,13 @@ pub(super) fn metadata_schema(text: &Value, number: &Value, flag: &Value) -> Val
         ("repairs", number.clone()),
         ("warnings", number.clone()),
         ("reasks", number.clone()),
+        (
+            "yield?",
+            json!({
+                "type": "string", "enum": ["constrained", "plain", "repaired", "reasked", "fallback"],
+                "description": "the step that gave the answer",
+            }),
+        ),
         ("fallback_reason?", reason_schema("why the answer was replaced by the fallback text")),
         (
             "unused_reason?",

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tambour::event::{Completed, EventKind, Extension, FinishReason, ReplyAppraisal, ReplyWorth, ToolCall};
+use tambour::event::{EventKind, Extension, FinishReason, Notice, ReplyAppraisal, ReplyWorth, ToolCall};
 use tambour::options::HoldMode;
 use tambour::texts::format_count;
 use tambour::{Event, Finding, InputEnd, Options, Pipeline, Sink};
@@ -18,7 +18,9 @@ use crate::record;
 use crate::record::history::HistoryWriter;
 use crate::run::states::MessageState;
 use crate::store::{Batch, WriteOutcome};
-use crate::upstream::{Content, Message, ModelRequest, NativeCall, ReplyItem, new_failure, reask_messages};
+use crate::upstream::{
+    ConstraintReport, Content, Message, ModelRequest, NativeCall, ReplyItem, new_failure, reask_messages,
+};
 
 /// One model call and its reply.
 pub(super) struct Attempt {
@@ -41,6 +43,8 @@ pub(super) struct Attempt {
     checks_state_schema: bool,
     /// Items so far, if the reply may have to be read again.
     kept_items: Option<Vec<ReplyItem>>,
+    /// What became of the constraint.
+    constraint: ConstraintReport,
     /// Position of the message's first state update in the conversation.
     first_update_position: i64,
     /// Number of state updates gathered so far.
@@ -56,6 +60,8 @@ pub(super) struct Attempt {
 pub(super) struct AttemptSettings {
     /// Number of re-asks before this attempt.
     pub(super) reasks: u32,
+    /// True if the reply is one to a re-ask.
+    pub(super) is_reask: bool,
     /// True if a discarded reply is kept in the record.
     pub(super) keeps_discarded: bool,
     /// True if the items of the reply are kept, since it may be used after all if nothing better follows.
@@ -76,6 +82,10 @@ pub(super) struct EntryGatherer {
     seq: u64,
     /// Number of re-asks, for the metadata of the end.
     reasks: u32,
+    /// True if the reply is one to a re-ask.
+    is_reask: bool,
+    /// True if the reply was constrained to its contract.
+    is_constrained: bool,
     /// Set once an event of the contract was emitted.
     has_event: bool,
     /// Set once text of the answer was emitted.
@@ -100,7 +110,7 @@ impl Attempt {
         attached_state: Option<&MessageState>,
         dialect: &str,
         previous: Option<&Pipeline>,
-        AttemptSettings { reasks, keeps_discarded, keeps_items, holds_all }: AttemptSettings,
+        AttemptSettings { reasks, is_reask, keeps_discarded, keeps_items, holds_all }: AttemptSettings,
         log: &RunLog,
     ) -> Attempt {
         let options = match attached_state {
@@ -126,6 +136,8 @@ impl Attempt {
                 batch: Batch::new(log.next_number()),
                 seq: log.seq,
                 reasks,
+                is_reask,
+                is_constrained: false,
                 has_event: false,
                 has_answer: false,
                 appraisal: ReplyAppraisal::default(),
@@ -139,6 +151,7 @@ impl Attempt {
             first_update_position: attached_state.map_or(0, |state| state.start),
             gathered_updates: 0,
             kept_items: keeps_items.then(Vec::new),
+            constraint: ConstraintReport::default(),
             hold: if holds_all { HoldMode::All } else { choice.options.hold },
             may_deliver: false,
             usage: None,
@@ -169,6 +182,7 @@ impl Attempt {
             Ok(reply) => reply,
             Err(failure) => return Ok(InputEnd::Failed(failure)),
         };
+        self.note_constraint(reply.constraint().clone(), &choice.options);
         let mut items = Vec::with_capacity(4);
         let mut append_timer = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         loop {
@@ -202,6 +216,21 @@ impl Attempt {
                 }
             }
         }
+    }
+
+    /// Notes what became of the constraint. Forms that the server refused are told in a notice.
+    pub(super) fn note_constraint(&mut self, report: ConstraintReport, options: &Options) {
+        self.gathered.is_constrained = report.form.is_some();
+        if !report.refused.is_empty() {
+            let names: Vec<&str> = report.refused.iter().map(|form| form.name()).collect();
+            let code = "constraint_refused";
+            self.insert_event(Notice {
+                code: code.into(),
+                message: options.texts.notice_text(code).to_owned(),
+                reference: Some(names.join(", ")),
+            });
+        }
+        self.constraint = report;
     }
 
     /// Processes one item. Returns the end of the reply if the item ends it.
@@ -264,9 +293,14 @@ impl Attempt {
         }
     }
 
-    /// Returns the kept items; none if the attempt keeps no items.
-    pub(super) fn into_kept_items(self) -> Vec<ReplyItem> {
-        self.kept_items.unwrap_or_default()
+    /// Returns the kept items, none if the attempt keeps no items, and what became of the constraint.
+    pub(super) fn into_kept_items(self) -> (Vec<ReplyItem>, ConstraintReport) {
+        (self.kept_items.unwrap_or_default(), self.constraint)
+    }
+
+    /// Returns `true` if the reply is one to a re-ask.
+    pub(super) fn is_reask(&self) -> bool {
+        self.gathered.is_reask
     }
 
     fn process_text(&mut self, text: &str, run: &MessageRun) {
@@ -453,7 +487,11 @@ impl Sink for EntryGatherer {
         let completed_event;
         let event = match event {
             Event::Completed(completed) => {
-                completed_event = Event::Completed(Box::new(with_reasks(*completed, self.reasks)));
+                let mut completed = completed;
+                let metadata = &mut completed.metadata;
+                metadata.reasks = self.reasks;
+                metadata.answer_yield = Some(metadata.step(self.is_constrained, self.is_reask));
+                completed_event = Event::Completed(completed);
                 &completed_event
             }
             ref event => event,
@@ -473,10 +511,4 @@ impl Sink for EntryGatherer {
             findings.push(finding);
         }
     }
-}
-
-/// Sets the number of re-asks in the metadata.
-fn with_reasks(mut completed: Completed, reasks: u32) -> Completed {
-    completed.metadata.reasks = reasks;
-    completed
 }

@@ -5,12 +5,16 @@ use tambour::event::ReplyWorth;
 
 use super::attempt::Attempt;
 use super::{MessageRun, UpstreamChoice};
-use crate::upstream::ReplyItem;
+use crate::upstream::{ConstraintReport, ReplyItem};
 
 /// Unusable reply with text, as received.
 pub(super) struct BestReply {
     /// Items that the upstream sent.
     items: Vec<ReplyItem>,
+    /// What became of its constraint.
+    constraint: ConstraintReport,
+    /// True if it is the reply to a re-ask.
+    pub(super) is_reask: bool,
     end: InputEnd,
     worth: ReplyWorth,
 }
@@ -28,7 +32,9 @@ impl BestReply {
         if worth <= worth_to_exceed {
             return best_before;
         }
-        Some(BestReply { items: attempt.into_kept_items(), end: end.clone(), worth })
+        let is_reask = attempt.is_reask();
+        let (items, constraint) = attempt.into_kept_items();
+        Some(BestReply { items, constraint, is_reask, end: end.clone(), worth })
     }
 
     /// Returns `true` if the last reply was not delivered and is not better than this one.
@@ -38,6 +44,7 @@ impl BestReply {
 
     /// Reads this reply again, in a new attempt; returns its end.
     pub(super) fn replay(self, attempt: &mut Attempt, choice: &UpstreamChoice, run: &MessageRun) -> InputEnd {
+        attempt.note_constraint(self.constraint, &choice.options);
         attempt.replay(self.items, choice, run);
         self.end
     }

@@ -310,8 +310,13 @@ async fn read_replies(
     };
     loop {
         let may_reask = reasks < run.max_reasks;
-        let settings =
-            AttemptSettings { reasks, keeps_discarded, keeps_items: may_reask, holds_all: best.is_some() };
+        let settings = AttemptSettings {
+            reasks,
+            is_reask: reasks > 0,
+            keeps_discarded,
+            keeps_items: may_reask,
+            holds_all: best.is_some(),
+        };
         let attempt =
             Attempt::new(choice, state.as_ref(), &request.dialect, previous.as_deref(), settings, log);
         let mut attempt = Box::new(attempt);
@@ -366,7 +371,9 @@ async fn read_replies(
             best.take().filter(|earlier_reply| !is_cancelled && earlier_reply.beats(&attempt, &end))
         {
             attempt.discard(&end, None, log).await?;
-            let settings = AttemptSettings { reasks, keeps_discarded, keeps_items: false, holds_all: true };
+            let is_reask = earlier_reply.is_reask;
+            let settings =
+                AttemptSettings { reasks, is_reask, keeps_discarded, keeps_items: false, holds_all: true };
             *attempt =
                 Attempt::new(choice, state.as_ref(), &request.dialect, previous.as_deref(), settings, log);
             end = earlier_reply.replay(&mut attempt, choice, run);

@@ -1,0 +1,579 @@
+//! Constraints sent along: each server's form, canaries, weaker forms, and the step that gave an answer.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tambour_server::upstream::Constrain;
+
+use crate::client::{Event, joined_text, stream_message_id};
+use crate::mock::{
+    GOOD_REPLY, Gate, MockServer, ReceivedRequest, Step, reply_script, response_script, sse_frame,
+};
+use crate::server::TestServer;
+
+/// Word of the canary, which nothing but a constraint makes a model write.
+const CANARY_WORD: &str = "Zyqumbra-47";
+const PROSE: &str = "It is 4, I think.";
+
+/// Behaviour of a scripted server towards a form.
+#[derive(Clone, Copy, PartialEq)]
+enum Behaviour {
+    /// Constrains the reply.
+    Obey,
+    /// Answers with prose, as to a field that it does not know.
+    Ignore,
+    /// Refuses the field with this status.
+    Refuse(u16),
+    /// Obeys the canary, and refuses a larger contract with this status.
+    RefuseLarge(u16),
+}
+
+/// Server of the table: name, kind, and places of its forms in a request, best first.
+struct ServerForm {
+    name: &'static str,
+    kind: &'static str,
+    /// Form, JSON Pointer of its content, and text at the beginning of a grammar.
+    forms: &'static [(&'static str, &'static str, &'static str)],
+}
+
+const SERVERS: &[ServerForm] = &[
+    ServerForm {
+        name: "llama.cpp",
+        kind: "openai",
+        forms: &[
+            ("gbnf", "/grammar", ""),
+            ("lark", "/grammar", "%llguidance {}\n"),
+            ("json-schema", "/json_schema", ""),
+        ],
+    },
+    ServerForm {
+        name: "vllm",
+        kind: "openai",
+        forms: &[
+            ("gbnf", "/structured_outputs/grammar", ""),
+            ("lark", "/structured_outputs/grammar", "%llguidance {}\n"),
+            ("structural-tag", "/structured_outputs/structural_tag", ""),
+            ("json-schema", "/structured_outputs/json", ""),
+        ],
+    },
+    ServerForm {
+        name: "sglang",
+        kind: "openai",
+        forms: &[
+            ("gbnf", "/ebnf", ""),
+            ("structural-tag", "/response_format/format", ""),
+            ("json-schema", "/response_format/json_schema/schema", ""),
+        ],
+    },
+    ServerForm {
+        name: "openai",
+        kind: "openai",
+        forms: &[("json-schema", "/response_format/json_schema/schema", "")],
+    },
+    ServerForm { name: "ollama", kind: "ollama", forms: &[("json-schema", "/format", "")] },
+    ServerForm {
+        name: "anthropic",
+        kind: "anthropic",
+        forms: &[("json-schema", "/output_config/format/schema", "")],
+    },
+    ServerForm {
+        name: "gemini",
+        kind: "gemini",
+        forms: &[("json-schema", "/generationConfig/responseJsonSchema", "")],
+    },
+];
+
+fn server_form(name: &str) -> &'static ServerForm {
+    SERVERS.iter().find(|server| server.name == name).unwrap()
+}
+
+/// Form that a request has, with its content as a text. A grammar with the rule `root` is GBNF; one in
+/// Lark begins with the line of llguidance.
+fn form_of(server: &ServerForm, body: &Value) -> Option<(&'static str, String)> {
+    server.forms.iter().find_map(|(form, pointer, start)| {
+        let content = body.pointer(pointer)?;
+        let text = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
+        let is_form = match *form {
+            "gbnf" => text.contains("root ::="),
+            "lark" => text.starts_with(start) && text.matches("%llguidance").count() == 1,
+            _ => true,
+        };
+        is_form.then_some((*form, text))
+    })
+}
+
+/// Schema of the requests that a server documents.
+fn request_schema(name: &str) -> jsonschema::Validator {
+    let path = tambour_fixtures::fixtures_folder().join("upstream/requests").join(format!("{name}.json"));
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+/// A whole reply in the protocol of a kind.
+fn text_script(kind: &str, text: &str) -> Vec<Step> {
+    let frames = match kind {
+        "openai" => return reply_script(text, 7),
+        "ollama" => {
+            let lines = [
+                json!({"message": {"role": "assistant", "content": text}, "done": false}),
+                json!({"message": {"role": "assistant", "content": ""}, "done": true, "done_reason": "stop"}),
+            ];
+            let lines: String = lines.map(|line| format!("{line}\n")).concat();
+            return response_script(200, "application/x-ndjson", &lines);
+        }
+        "anthropic" => vec![
+            json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}}),
+            json!({"type": "message_stop"}),
+        ],
+        _ => vec![json!({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}]})],
+    };
+    let frame = |data: &Value| match data["type"].as_str() {
+        Some(name) if kind == "anthropic" => {
+            [format!("event: {name}\n").into_bytes(), sse_frame(data)].concat()
+        }
+        _ => sse_frame(data),
+    };
+    frames.iter().map(|data| Step::Send(frame(data))).chain([Step::End]).collect()
+}
+
+/// A server that behaves towards each form as `behaviour` says, answers a constrained request with `good`, and
+/// refuses what its documentation does not have.
+async fn scripted_server(
+    server: &'static ServerForm,
+    behaviour: impl Fn(&str) -> Behaviour + Send + Sync + 'static,
+    good: &'static str,
+) -> MockServer {
+    let schema = request_schema(server.name);
+    MockServer::start_with(move |request: &ReceivedRequest| {
+        let faults: Vec<String> = schema.iter_errors(&request.body).map(|fault| fault.to_string()).collect();
+        let refuse = |status: u16, text: &str| {
+            response_script(status, "application/json", &json!({"error": {"message": text}}).to_string())
+        };
+        if !faults.is_empty() {
+            return refuse(400, &format!("not in the documentation: {faults:?}"));
+        }
+        let Some((form, content)) = form_of(server, &request.body) else {
+            return text_script(server.kind, PROSE);
+        };
+        let is_canary = content.contains(CANARY_WORD);
+        let text = match (is_canary, form) {
+            (true, "json-schema") => json!({"answer": CANARY_WORD}).to_string(),
+            (true, _) => CANARY_WORD.to_owned(),
+            (false, _) => good.to_owned(),
+        };
+        match behaviour(form) {
+            Behaviour::Ignore => text_script(server.kind, PROSE),
+            Behaviour::Refuse(status) => refuse(status, "failed to parse grammar"),
+            Behaviour::RefuseLarge(status) if !is_canary => refuse(status, "the grammar is too complex"),
+            Behaviour::Obey | Behaviour::RefuseLarge(_) => text_script(server.kind, &text),
+        }
+    })
+    .await
+}
+
+/// Starts our server for a scripted one. The name of the server is configured, or left to the probes.
+async fn start_for(
+    mock: &MockServer,
+    server: &ServerForm,
+    is_named: bool,
+    constrain: Option<Constrain>,
+) -> TestServer {
+    let path = if server.kind == "openai" { "/v1" } else { "" };
+    let url = format!("{}=http://{}{path}", server.kind, mock.address);
+    TestServer::start(mock, |config| {
+        config.add_upstream(&url, Some("a-model".to_owned())).unwrap();
+        let upstream = config.upstreams.get_mut(server.kind).unwrap();
+        upstream.constrain = constrain;
+        upstream.server = is_named.then(|| server.name.to_owned());
+    })
+    .await
+}
+
+fn thinking_request(fields: &Value) -> Value {
+    let mut request = json!({
+        "text": "2 + 2?", "dialect": "thinkingml", "output_protocol": "jsonseq_v1", "extensions": true,
+    });
+    request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    request
+}
+
+/// A request whose contract has all forms, also a schema that all servers take.
+fn value_request(fields: &Value) -> Value {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let mut request = thinking_request(&json!({
+        "dialect": "json_value", "contract": {"options": {"json_value.schema": schema}},
+    }));
+    request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    request
+}
+
+async fn ask(server: &TestServer, request: &Value) -> Vec<Event> {
+    server.open_stream(request).await.read_checked().await
+}
+
+fn end_yield(events: &[Event]) -> &Value {
+    &events.last().unwrap().data["metadata"]["yield"]
+}
+
+/// Requests of a scripted server that are no probes.
+fn messages_of(mock: &MockServer) -> Vec<Value> {
+    let is_probe = |body: &Value| body.to_string().contains("How much is 2 + 2?");
+    mock.requests().into_iter().map(|request| request.body).filter(|body| !is_probe(body)).collect()
+}
+
+#[tokio::test]
+async fn each_server_takes_its_forms_as_its_documentation_says() {
+    // What each server takes is a table of data; every server's request form is tested (issue 32).
+    for server in SERVERS {
+        for only_form in server.forms.iter().map(|(form, ..)| *form) {
+            let behaviour =
+                move |form: &str| if form == only_form { Behaviour::Obey } else { Behaviour::Refuse(400) };
+            let mock = scripted_server(server, behaviour, "{\"n\": 4}").await;
+            let tambour = start_for(&mock, server, true, None).await;
+            let events = ask(&tambour, &value_request(&json!({"constrain": "required"}))).await;
+            assert_eq!(end_yield(&events), "constrained", "{}, {only_form}: {events:#?}", server.name);
+            let sent = messages_of(&mock);
+            let (form, content) = form_of(server, sent.last().unwrap()).expect("the message is constrained");
+            assert_eq!(form, only_form, "{}", server.name);
+            assert!(content.contains("\"n\"") || content.contains("\\\"n\\\""), "{content}");
+            // The probes are shown.
+            let upstreams = tambour.get("/api/v1/settings").await.json["upstreams"].clone();
+            let upstream =
+                upstreams.as_array().unwrap().iter().find(|one| one["name"] == server.kind).unwrap();
+            let probe = &upstream["probes"][0];
+            assert_eq!((&probe["model"], &probe["server"]), (&json!("a-model"), &json!(server.name)));
+            let states = probe["forms"].as_array().unwrap().iter();
+            let states: Vec<(&str, &str)> = states
+                .map(|form| (form["form"].as_str().unwrap(), form["state"].as_str().unwrap()))
+                .collect();
+            let expected: Vec<(&str, &str)> = server
+                .forms
+                .iter()
+                .map(|(form, ..)| (*form, if *form == only_form { "obeyed" } else { "refused" }))
+                .collect();
+            assert_eq!(states, expected, "{}", server.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_server_is_found_out_by_canaries_once() {
+    for server in &SERVERS[..3] {
+        let mock = scripted_server(server, |_| Behaviour::Obey, GOOD_REPLY).await;
+        let tambour = start_for(&mock, server, false, Some(Constrain::Auto)).await;
+        let events = ask(&tambour, &thinking_request(&json!({}))).await;
+        assert_eq!(end_yield(&events), "constrained", "{}: {events:#?}", server.name);
+        let probes = mock.calls().started - 1;
+        for _ in 0..3 {
+            ask(&tambour, &thinking_request(&json!({}))).await;
+        }
+        assert_eq!(mock.calls().started - 4, probes, "the model is probed once");
+        // Another model is another one to probe.
+        ask(&tambour, &thinking_request(&json!({"model": "another"}))).await;
+        assert!(mock.calls().started - 5 > probes);
+        let metrics = tambour.get("/metrics").await.text;
+        let line = format!(
+            "tambour_upstream_constraint_probes_total{{upstream=\"openai\",server=\"{}\",form=\"gbnf\",result=\"obeyed\"}} 2",
+            server.name
+        );
+        assert!(metrics.contains(&line), "{metrics}");
+        assert!(
+            metrics.contains("tambour_upstream_constraints_total{upstream=\"openai\",form=\"gbnf\"} 5"),
+            "{metrics}"
+        );
+        // What was found out survives a reload of the configuration.
+        let before = mock.calls().started;
+        let mut config = crate::server::test_config(&tambour.folder);
+        config.add_upstream(&mock.url(), Some("a-model".to_owned())).unwrap();
+        config.upstreams.get_mut("openai").unwrap().constrain = Some(Constrain::Auto);
+        tambour.reload_handle().apply(config).await.unwrap();
+        ask(&tambour, &thinking_request(&json!({}))).await;
+        assert_eq!(mock.calls().started, before + 1);
+    }
+}
+
+#[tokio::test]
+async fn fifty_messages_at_once_probe_once() {
+    let mock = scripted_server(&SERVERS[0], |_| Behaviour::Obey, GOOD_REPLY).await;
+    let tambour = start_for(&mock, &SERVERS[0], true, Some(Constrain::Auto)).await;
+    let request = thinking_request(&json!({}));
+    let streams = (0..50).map(|_| ask(&tambour, &request));
+    for events in futures_util::future::join_all(streams).await {
+        assert_eq!(end_yield(&events), "constrained");
+    }
+    assert_eq!(mock.calls().started, 50 + SERVERS[0].forms.len());
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_or_refuses_all_is_asked_plainly_on_auto() {
+    for behaviour in [Behaviour::Ignore, Behaviour::Refuse(400), Behaviour::Refuse(500)] {
+        for is_named in [true, false] {
+            let mock = scripted_server(server_form("vllm"), move |_| behaviour, GOOD_REPLY).await;
+            let tambour = start_for(&mock, server_form("vllm"), is_named, Some(Constrain::Auto)).await;
+            let events = ask(&tambour, &thinking_request(&json!({}))).await;
+            assert_eq!(events.last().unwrap().name, "completed", "{events:#?}");
+            assert_eq!(joined_text(&events, "final_delta"), PROSE);
+            assert_eq!(end_yield(&events), "fallback");
+            let sent = messages_of(&mock);
+            assert_eq!(sent.len(), 1);
+            assert!(form_of(server_form("vllm"), &sent[0]).is_none(), "{}", sent[0]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn with_required_a_server_that_cannot_is_an_error_before_the_model_is_asked() {
+    for is_named in [true, false] {
+        let mock = scripted_server(server_form("sglang"), |_| Behaviour::Ignore, GOOD_REPLY).await;
+        let tambour = start_for(&mock, server_form("sglang"), is_named, Some(Constrain::Required)).await;
+        let events = ask(&tambour, &thinking_request(&json!({}))).await;
+        let end = events.last().unwrap();
+        assert_eq!((end.name.as_str(), &end.data["code"]), ("error", &json!("upstream_unconstrained")));
+        assert_eq!(messages_of(&mock), [json!(null); 0]);
+        // A message may want less than its upstream.
+        let events = ask(&tambour, &thinking_request(&json!({"constrain": "off"}))).await;
+        assert_eq!(joined_text(&events, "final_delta"), PROSE);
+    }
+    // Neither can recordings, nor a contract without a form.
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let tambour = TestServer::start_default(&mock).await;
+    let events =
+        ask(&tambour, &thinking_request(&json!({"constrain": "required", "upstream": "demo"}))).await;
+    assert_eq!(events.last().unwrap().data["code"], "upstream_unconstrained");
+    for dialect in ["plain", "auto"] {
+        let request = thinking_request(&json!({"constrain": "required", "dialect": dialect}));
+        let answer = tambour.post("/api/v1/messages", &request).await;
+        assert_eq!((answer.status, answer.problem_code()), (422, "invalid_field"));
+        assert_eq!(answer.json["field"], "constrain");
+    }
+    let cyclic = json!({"$ref": "#"});
+    let contract = json!({"options": {"json_value.schema": cyclic}});
+    let request = |constrain: &str| value_request(&json!({"constrain": constrain, "contract": contract}));
+    let answer = tambour.post("/api/v1/messages", &request("required")).await;
+    assert_eq!(answer.status, 422, "{}", answer.text);
+    assert_eq!(mock.calls().started, 0);
+}
+
+#[tokio::test]
+async fn a_refused_contract_gets_the_next_weaker_form_with_a_notice() {
+    for status in [400, 500] {
+        let behaviour = move |form: &str| match form {
+            "gbnf" => Behaviour::RefuseLarge(status),
+            _ => Behaviour::Obey,
+        };
+        let mock = scripted_server(server_form("llama.cpp"), behaviour, GOOD_REPLY).await;
+        let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
+        for round in 0..2 {
+            let events = ask(&tambour, &thinking_request(&json!({}))).await;
+            assert_eq!(end_yield(&events), "constrained", "{events:#?}");
+            let notices = &events.last().unwrap().data["metadata"]["notices"];
+            assert_eq!(notices[0]["code"], "constraint_refused");
+            assert_eq!(notices[0]["ref"], "gbnf");
+            let forms: Vec<&str> = messages_of(&mock)
+                .iter()
+                .map(|body| form_of(server_form("llama.cpp"), body).expect("constrained").0)
+                .collect();
+            // The refusal is remembered.
+            assert_eq!(forms, [&["gbnf", "lark"][..], &["lark"][..round]].concat(), "{status}");
+        }
+        // A server that refuses contracts does not count as broken.
+        assert_eq!(tambour.get("/api/v1/upstreams").await.json["data"][1]["resting"], false);
+    }
+    // The last step down is a reply without a constraint.
+    let mock = scripted_server(server_form("llama.cpp"), |_| Behaviour::RefuseLarge(400), GOOD_REPLY).await;
+    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
+    let events = ask(&tambour, &thinking_request(&json!({}))).await;
+    assert_eq!(joined_text(&events, "final_delta"), PROSE);
+    assert_eq!(events.last().unwrap().data["metadata"]["notices"][0]["ref"], "gbnf, lark");
+    let events = ask(&tambour, &thinking_request(&json!({"constrain": "required"}))).await;
+    assert_eq!(events.last().unwrap().data["code"], "upstream_unconstrained");
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_delays_a_message_only_for_a_while() {
+    let gate = Gate::new();
+    let silence = gate.clone();
+    let mock = MockServer::start_with(move |request: &ReceivedRequest| {
+        if request.body.to_string().contains(CANARY_WORD) {
+            return vec![Step::Wait(silence.clone()), Step::Cut];
+        }
+        reply_script(GOOD_REPLY, 9)
+    })
+    .await;
+    let url = mock.url();
+    let tambour = TestServer::start(&mock, |config| {
+        // Also bounds the probes.
+        config.timeouts.first_byte_ms = 1500;
+        config.add_upstream(&url, Some("a-model".to_owned())).unwrap();
+        let upstream = config.upstreams.get_mut("openai").unwrap();
+        (upstream.constrain, upstream.server) = (Some(Constrain::Auto), Some("llama.cpp".to_owned()));
+    })
+    .await;
+    // A cancelled message stops waiting, and leaves the probe to others.
+    let mut stream = tambour.open_stream(&thinking_request(&json!({}))).await;
+    let first = stream.next_event().await.unwrap();
+    mock.wait_until(|calls| calls.started == 1).await;
+    let id = stream_message_id(std::slice::from_ref(&first));
+    tambour.call("post", &format!("/api/v1/messages/{id}/cancel"), None).await;
+    let rest = stream.read_rest().await;
+    assert_eq!(rest.last().unwrap().data["finish_reason"], "cancelled");
+    let events = ask(&tambour, &thinking_request(&json!({}))).await;
+    assert_eq!(end_yield(&events), "plain", "{events:#?}");
+    // It is not probed again for every message.
+    let before = mock.calls().started;
+    assert_eq!(end_yield(&ask(&tambour, &thinking_request(&json!({}))).await), "plain");
+    assert_eq!(mock.calls().started, before + 1);
+    let events = ask(&tambour, &thinking_request(&json!({"constrain": "required"}))).await;
+    let end = &events.last().unwrap().data;
+    assert_eq!((&end["code"], &end["retryable"]), (&json!("upstream_unconstrained"), &json!(true)));
+    gate.open();
+}
+
+#[tokio::test]
+async fn fields_of_the_client_win() {
+    let mock = scripted_server(server_form("llama.cpp"), |_| Behaviour::Obey, GOOD_REPLY).await;
+    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
+    let own_format = json!({"type": "json_object"});
+    for fields in [
+        json!({"response_format": own_format}),
+        json!({"upstream_fields": {"grammar": "root ::= \"mine\""}}),
+        json!({"upstream_fields": {"json_schema": {"type": "object"}}}),
+        json!({"upstream_fields": {"structured_outputs": {"regex": "a"}}}),
+    ] {
+        let before = mock.calls().started;
+        ask(&tambour, &thinking_request(&fields)).await;
+        assert_eq!(mock.calls().started, before + 1, "nothing is probed");
+        let body = mock.requests().last().unwrap().body.clone();
+        let sent = fields.get("upstream_fields").unwrap_or(&fields).as_object().unwrap();
+        for name in ["response_format", "grammar", "json_schema", "structured_outputs"] {
+            assert_eq!(body.get(name), sent.get(name), "{fields}");
+        }
+        let mut required = thinking_request(&fields);
+        required["constrain"] = "required".into();
+        let events = ask(&tambour, &required).await;
+        assert_eq!(events.last().unwrap().data["code"], "upstream_unconstrained");
+    }
+    // Tools of the service's own interface are sent without a constraint: servers refuse both together.
+    let tool = json!({"name": "look", "schema": {"type": "object"}});
+    ask(&tambour, &thinking_request(&json!({"tools": [tool]}))).await;
+    let body = mock.requests().last().unwrap().body.clone();
+    assert!(body.get("tools").is_some() && body.get("grammar").is_none(), "{body}");
+}
+
+#[tokio::test]
+async fn nothing_is_sent_unless_it_is_wanted() {
+    let mock = MockServer::start(vec![reply_script(GOOD_REPLY, 9)]).await;
+    let tambour = TestServer::start_default(&mock).await;
+    let events = ask(&tambour, &thinking_request(&json!({}))).await;
+    assert_eq!(end_yield(&events), "plain");
+    let body = mock.requests()[0].body.clone();
+    assert_eq!(mock.calls().started, 1);
+    assert!(body.get("grammar").is_none() && body.get("response_format").is_none(), "{body}");
+}
+
+#[tokio::test]
+async fn message_alias_and_upstream_say_whether_in_this_order() {
+    let mock = scripted_server(server_form("llama.cpp"), |_| Behaviour::Obey, GOOD_REPLY).await;
+    let url = format!("openai=http://{}/v1", mock.address);
+    let tambour = TestServer::start(&mock, |config| {
+        config.add_upstream(&url, Some("a-model".to_owned())).unwrap();
+        let upstream = config.upstreams.get_mut("openai").unwrap();
+        (upstream.constrain, upstream.server) = (Some(Constrain::Off), Some("llama.cpp".to_owned()));
+        let alias = json!({"upstream": "openai", "dialect": "thinkingml", "constrain": "required"});
+        config.aliases.insert("strict".to_owned(), serde_json::from_value(alias).unwrap());
+    })
+    .await;
+    let chat = async |tambour_fields: Value| {
+        let request = json!({
+            "model": "strict", "messages": [{"role": "user", "content": "2 + 2?"}], "tambour": tambour_fields,
+        });
+        let answer = tambour.post("/v1/chat/completions", &request).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        messages_of(&mock).last().unwrap().get("grammar").is_some()
+    };
+    assert!(chat(json!({})).await, "the alias over the upstream");
+    assert!(!chat(json!({"constrain": "off"})).await, "the message over the alias");
+}
+
+#[tokio::test]
+async fn a_constrained_reply_is_still_checked() {
+    // A server says that it obeys, but lets through what no contract allows: nothing of it acts.
+    let broken = "```aiplan\n{\"thought\": \"t\", \"response_mode\": \"ExecuteTools\", \"direct_response\": null, \"tool_calls\": [{\"name\": \"nothing\", \"args\": {}}]}\n```";
+    let mock = scripted_server(server_form("llama.cpp"), |_| Behaviour::Obey, broken).await;
+    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
+    let events = ask(&tambour, &thinking_request(&json!({"dialect": "aiplan"}))).await;
+    assert!(events.iter().all(|event| event.name != "tool_call"), "{events:#?}");
+    assert_eq!(end_yield(&events), "fallback");
+    assert!(form_of(server_form("llama.cpp"), &messages_of(&mock)[0]).is_some());
+}
+
+#[tokio::test]
+async fn the_metadata_name_the_step_that_gave_the_answer() {
+    // Constrained, plain, repaired, reasked, fallback (issue 32).
+    let repaired = GOOD_REPLY.replace("</serp>\n", "</serp>\n<final>").replacen("<final>", "", 1);
+    let repaired = repaired.replace("<phase id=\"2\">", "<phase id=\"7\">");
+    let marker = "<<ParsingError>>";
+    for (replies, reasks, expected) in [
+        (vec![GOOD_REPLY], 0, "plain"),
+        (vec![&*repaired], 0, "repaired"),
+        (vec![marker, GOOD_REPLY], 1, "reasked"),
+        (vec![marker], 0, "fallback"),
+        (vec![marker, marker], 1, "fallback"),
+        (vec![PROSE], 0, "fallback"),
+    ] {
+        let mock = MockServer::start(replies.iter().map(|reply| reply_script(reply, 9)).collect()).await;
+        let tambour = TestServer::start_default(&mock).await;
+        let events = ask(&tambour, &thinking_request(&json!({"max_reasks": reasks}))).await;
+        assert_eq!(end_yield(&events), expected, "{replies:?}: {events:#?}");
+        let record = tambour.wait_ended(&stream_message_id(&events)).await;
+        assert_eq!(record["metadata"]["yield"], expected);
+    }
+}
+
+#[tokio::test]
+async fn a_re_ask_is_constrained_too_and_does_not_repeat_the_example() {
+    let replies = Arc::new(Mutex::new(vec![GOOD_REPLY]));
+    let example = tambour::dialect::find_dialect("thinkingml").unwrap().prompt.unwrap();
+    let example = example(&tambour::Options::default()).example.into_owned();
+    let example_text = example.trim().trim_start_matches("```xml").trim_matches('`').trim().to_owned();
+    let first = example_text.clone();
+    let mock = MockServer::start_with(move |request: &ReceivedRequest| {
+        if request.body.to_string().contains(CANARY_WORD) {
+            return reply_script(CANARY_WORD, 9);
+        }
+        let is_reask = request.body["messages"].as_array().is_some_and(|messages| messages.len() > 2);
+        let text = if is_reask { replies.lock().unwrap()[0] } else { first.as_str() };
+        reply_script(text, 9)
+    })
+    .await;
+    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
+    let contract = json!({"options": {"hold": "all"}});
+    let request = thinking_request(&json!({"instructions": true, "max_reasks": 1, "contract": contract}));
+    let events = ask(&tambour, &request).await;
+    assert_eq!(end_yield(&events), "reasked", "{events:#?}");
+    let sent = messages_of(&mock);
+    assert_eq!(sent.len(), 2);
+    assert!(sent.iter().all(|body| body.get("grammar").is_some()));
+    let added = sent[1]["messages"].as_array().unwrap()[2..].to_vec();
+    let line = example_text.lines().find(|line| line.len() > 20).unwrap();
+    assert!(!added.iter().any(|message| message["content"].as_str().unwrap().contains(line)), "{added:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_in_the_table_is_refused_at_start() {
+    for (kind, server, known) in
+        [("openai", "nothing", "llama.cpp, vllm, sglang, openai"), ("ollama", "vllm", "ollama")]
+    {
+        let folder = crate::server::Folder::new();
+        let mut config = crate::server::test_config(&folder);
+        config.add_upstream(&format!("{kind}=http://127.0.0.1:9"), Some("m".to_owned())).unwrap();
+        config.upstreams.get_mut(kind).unwrap().server = Some(server.to_owned());
+        let error = tambour_server::Server::start(config).await.err().expect("it does not start");
+        let error = error.to_string();
+        assert!(error.contains(server) && error.ends_with(&format!("known: {known}")), "{error}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Constraints: the contract of a reply, sent along so that the service decodes within it.
+//!
+//! [`table`] says which server takes which form in which field. Servers ignore fields that they do not know
+//! and answer with prose, so [`probe`] tries a form on a canary before it is used, and [`apply`] falls back to a
+//! weaker form where the server refuses one.
+
+mod apply;
+mod probe;
+mod subset;
+mod table;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub(crate) use apply::unconstrained_failure;
+pub use probe::{ConstraintProbes, FieldState, ProbedField, ProbedServer};
+pub(crate) use table::ConstraintServer;
+pub use table::constraint_servers;
+
+/// Whether the contract of a reply is sent to the service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Constrain {
+    /// It is sent if the server obeys one of its forms.
+    Auto,
+    /// It must be sent; a server that obeys none of its forms is an error before the model is asked.
+    Required,
+    /// It is not sent.
+    #[default]
+    Off,
+}
+
+impl Constrain {
+    /// Public name, such as `auto`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Constrain::Auto => "auto",
+            Constrain::Required => "required",
+            Constrain::Off => "off",
+        }
+    }
+}
+
+/// Form in which a service takes a contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ConstraintForm {
+    /// GBNF of llama.cpp.
+    Gbnf,
+    /// Lark in the dialect of llguidance.
+    Lark,
+    /// Structural tag of xgrammar.
+    StructuralTag,
+    /// JSON Schema of the whole reply.
+    JsonSchema,
+}
+
+impl ConstraintForm {
+    /// Public name, such as `json-schema`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ConstraintForm::Gbnf => "gbnf",
+            ConstraintForm::Lark => "lark",
+            ConstraintForm::StructuralTag => "structural-tag",
+            ConstraintForm::JsonSchema => "json-schema",
+        }
+    }
+}
+
+/// One contract in the forms that it has.
+#[derive(Debug, Default)]
+pub struct ConstraintForms {
+    /// Forms with their contents: a text for grammars, JSON for the others.
+    contents: Vec<(ConstraintForm, Value)>,
+    /// Hash of the contents, under which a server's refusal is remembered.
+    hash: u64,
+    /// Size in bytes.
+    size: usize,
+}
+
+impl ConstraintForms {
+    /// Collects the forms of one contract.
+    #[must_use]
+    pub fn new(contents: Vec<(ConstraintForm, Value)>) -> ConstraintForms {
+        let mut hasher = DefaultHasher::new();
+        let mut size = 0;
+        for (form, content) in &contents {
+            let text = content.to_string();
+            (form, &text).hash(&mut hasher);
+            size += text.len();
+        }
+        ConstraintForms { contents, hash: hasher.finish(), size }
+    }
+
+    /// Content of a form; `None` if the contract does not have it.
+    #[must_use]
+    pub fn content(&self, form: ConstraintForm) -> Option<&Value> {
+        self.contents.iter().find(|(own_form, _)| *own_form == form).map(|(_, content)| content)
+    }
+
+    /// Size of all forms in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+}
+
+/// Constraint of one request.
+#[derive(Clone, Debug)]
+pub struct Constraint {
+    /// True if the reply must be constrained ([`Constrain::Required`]).
+    pub is_required: bool,
+    /// The contract.
+    pub forms: Arc<ConstraintForms>,
+}
+
+/// What became of the constraint of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConstraintReport {
+    /// Form that was sent; `None` if the reply is not constrained.
+    pub form: Option<ConstraintForm>,
+    /// Forms of this contract that the server refused, strongest first.
+    pub refused: Vec<ConstraintForm>,
+}
+
+/// Code of the failure of a request that must be constrained and cannot be.
+pub const UNCONSTRAINED_CODE: &str = "upstream_unconstrained";

@@ -1,0 +1,318 @@
+//! Probes: which forms a server obeys for a model, found out with a canary and remembered for a while.
+//!
+//! The canary is a constraint that only allows a word which nothing asks for. A reply with that word was
+//! constrained; any other text means that the server has ignored the field.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use tambour::InputEnd;
+use tambour::event::{Failure, FinishReason};
+
+use super::apply::names_constraint;
+use super::table::ConstraintField;
+use super::{ConstraintForm, ConstraintForms, ConstraintServer};
+use crate::metrics::UpstreamMetrics;
+use crate::service::HttpService;
+use crate::{Message, ModelRequest, ReplyItem};
+
+/// Only text that the canary allows.
+const CANARY_WORD: &str = "Zyqumbra-47";
+/// Beginning of the word by which a reply that was cut is recognised.
+const CANARY_START: &str = "Zyqum";
+/// Question of a probe, which the canary does not answer.
+const CANARY_QUESTION: &str = "How much is 2 + 2? Answer with the number alone.";
+/// Bytes of a probe's reply after which it is read no further.
+const CANARY_BYTES: usize = 512;
+/// Longest time for all probes of a model.
+const PROBE_TIME: Duration = Duration::from_secs(10);
+/// Time for which the result of complete probes is used.
+const RESULT_TIME: Duration = Duration::from_secs(6 * 3600);
+/// Time for which the result of probes that failed or did not end is used.
+const FAILURE_TIME: Duration = Duration::from_secs(60);
+/// Maximum number of models whose results are kept; clients choose the names.
+const MAX_MODELS: usize = 256;
+/// Maximum number of refused contracts that are remembered for one model.
+const MAX_REFUSALS: usize = 64;
+
+/// Results of the probes of all upstreams, by base URL and model. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct ConstraintProbes(Arc<Mutex<BTreeMap<ProbeKey, Arc<ProbedModel>>>>);
+
+/// Base URL of the server, and model; empty for the server's own default.
+type ProbeKey = (String, String);
+
+/// Model of a server, with the results of its probes.
+#[derive(Debug, Default)]
+pub(super) struct ProbedModel {
+    /// Locked while the model is probed, so that it is probed once for all who wait.
+    probing: tokio::sync::Mutex<()>,
+    results: Mutex<ProbeResults>,
+}
+
+#[derive(Debug, Default)]
+struct ProbeResults {
+    ability: Option<Arc<ServerAbility>>,
+    /// Contracts that the server refused: index of the field, and hash of the contract.
+    refusals: VecDeque<(usize, u64)>,
+}
+
+/// Forms that a server obeys.
+#[derive(Debug)]
+pub(super) struct ServerAbility {
+    /// Server, if it obeys a form.
+    pub(super) server: Option<&'static ConstraintServer>,
+    /// State of each of its fields, in the order of the table.
+    pub(super) states: Vec<FieldState>,
+    /// True if all probes ended.
+    pub(super) is_complete: bool,
+    time: Instant,
+}
+
+/// Result of the probe of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldState {
+    /// The reply was constrained.
+    Obeyed,
+    /// The reply was not constrained.
+    Ignored,
+    /// The server refused the request because of the field.
+    Refused,
+    /// The probe failed or did not end in time, or was not made.
+    Unknown,
+}
+
+impl FieldState {
+    /// Public name, such as `obeyed`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FieldState::Obeyed => "obeyed",
+            FieldState::Ignored => "ignored",
+            FieldState::Refused => "refused",
+            FieldState::Unknown => "unknown",
+        }
+    }
+}
+
+/// Probed model of a server, for display.
+#[derive(Clone, Debug)]
+pub struct ProbedServer {
+    /// Model; empty for the server's own default.
+    pub model: String,
+    /// Name of the server; `None` if it obeys no form.
+    pub server: Option<&'static str>,
+    /// Fields of the server, strongest form first.
+    pub fields: Vec<ProbedField>,
+    /// True if all probes ended.
+    pub is_complete: bool,
+    /// Time since the probes.
+    pub age: Duration,
+}
+
+/// Probed field of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct ProbedField {
+    /// Form that the field takes.
+    pub form: ConstraintForm,
+    /// Result of the probe.
+    pub state: FieldState,
+}
+
+impl ConstraintProbes {
+    /// Returns the model of a server, added if it is new.
+    pub(super) fn model(&self, base: &str, model: Option<&str>) -> Arc<ProbedModel> {
+        let key = (base.to_owned(), model.unwrap_or_default().to_owned());
+        let mut models = self.lock();
+        if models.len() >= MAX_MODELS && !models.contains_key(&key) {
+            let age = |model: &ProbedModel| model.lock().ability.as_ref().map(|ability| ability.time);
+            // One that has no result yet comes first.
+            let oldest = models.iter().min_by_key(|(_, model)| age(model)).map(|(key, _)| key.clone());
+            oldest.map(|oldest| models.remove(&oldest));
+        }
+        models.entry(key).or_default().clone()
+    }
+
+    /// Returns the probed models of the server at `base`.
+    pub(crate) fn probed_servers(&self, base: &str) -> Vec<ProbedServer> {
+        let models = self.lock();
+        let of_base = models.iter().filter(|((model_base, _), _)| model_base == base);
+        let probed = of_base.filter_map(|((_, name), model)| {
+            let ability = model.lock().ability.clone()?;
+            let fields = ability.server.map_or(&[][..], |server| server.fields).iter().zip(&ability.states);
+            Some(ProbedServer {
+                model: name.clone(),
+                server: ability.server.map(|server| server.name),
+                fields: fields
+                    .map(|(field, state)| ProbedField { form: field.form, state: *state })
+                    .collect(),
+                is_complete: ability.is_complete,
+                age: ability.time.elapsed(),
+            })
+        });
+        probed.collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ProbeKey, Arc<ProbedModel>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ProbedModel {
+    fn lock(&self) -> MutexGuard<'_, ProbeResults> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the result of the last probes, if it may still be used.
+    fn current_ability(&self) -> Option<Arc<ServerAbility>> {
+        let ability = self.lock().ability.clone()?;
+        let lifetime = if ability.is_complete { RESULT_TIME } else { FAILURE_TIME };
+        (ability.time.elapsed() < lifetime).then_some(ability)
+    }
+
+    /// Returns the forms that the server obeys; probes it if that is not known. A caller that is dropped leaves
+    /// the probes to the next one.
+    pub(super) async fn ability(&self, probe: &ServerProbe<'_>) -> Arc<ServerAbility> {
+        if let Some(ability) = self.current_ability() {
+            return ability;
+        }
+        let _probing = self.probing.lock().await;
+        if let Some(ability) = self.current_ability() {
+            return ability;
+        }
+        let ability = Arc::new(probe.run().await);
+        self.lock().ability = Some(ability.clone());
+        ability
+    }
+
+    /// Returns `true` if the server has refused the contract in the field.
+    pub(super) fn has_refused(&self, field: usize, contract: u64) -> bool {
+        self.lock().refusals.contains(&(field, contract))
+    }
+
+    /// Remembers that the server has refused the contract in the field.
+    pub(super) fn note_refusal(&self, field: usize, contract: u64) {
+        let mut results = self.lock();
+        if results.refusals.len() >= MAX_REFUSALS {
+            results.refusals.pop_front();
+        }
+        results.refusals.push_back((field, contract));
+    }
+}
+
+/// Probe of a model.
+pub(super) struct ServerProbe<'a> {
+    pub(super) service: &'a HttpService,
+    /// Name of the upstream, for the metrics.
+    pub(super) upstream: &'a Arc<str>,
+    pub(super) metrics: &'a UpstreamMetrics,
+    /// Model of the request; `None` for the upstream's default.
+    pub(super) model: Option<&'a str>,
+    /// Servers that it can be.
+    pub(super) candidates: &'a [&'static ConstraintServer],
+}
+
+impl ServerProbe<'_> {
+    /// Probes the candidates until one obeys a form, then its other fields.
+    async fn run(&self) -> ServerAbility {
+        // A server is given no more time for a probe than for the first byte of a reply.
+        let deadline = tokio::time::Instant::now() + PROBE_TIME.min(self.service.first_byte_timeout());
+        let mut is_complete = true;
+        let ability =
+            |server, states, is_complete| ServerAbility { server, states, is_complete, time: Instant::now() };
+        for server in self.candidates {
+            let mut states = vec![FieldState::Unknown; server.fields.len()];
+            for (index, field) in server.fields.iter().enumerate() {
+                let probing = self.probe_field(server, field);
+                // A server that does not answer in time is not asked again now.
+                let Ok(state) = tokio::time::timeout_at(deadline, probing).await else {
+                    let has_obeyed = states.contains(&FieldState::Obeyed);
+                    return ability(has_obeyed.then_some(*server), states, false);
+                };
+                self.metrics.count_probe(self.upstream, server.name, field.form.name(), state.name());
+                states[index] = state;
+                is_complete &= state != FieldState::Unknown;
+                let is_alone = self.candidates.len() == 1 || states.contains(&FieldState::Obeyed);
+                // A server that ignores a field does not know its other ones either.
+                if state == FieldState::Unknown || (state == FieldState::Ignored && !is_alone) {
+                    break;
+                }
+            }
+            if states.contains(&FieldState::Obeyed) || self.candidates.len() == 1 {
+                return ability(Some(*server), states, is_complete);
+            }
+        }
+        ability(None, Vec::new(), is_complete)
+    }
+
+    /// Probes a field.
+    async fn probe_field(&self, server: &ConstraintServer, field: &ConstraintField) -> FieldState {
+        let Some(members) = field.members(&canary()) else { return FieldState::Unknown };
+        let mut request = ModelRequest {
+            messages: vec![Message::new("user", CANARY_QUESTION)],
+            model: self.model.map(str::to_owned),
+            has_fallback: true,
+            ..ModelRequest::default()
+        };
+        match server.probe_tokens {
+            ("max_tokens", tokens) => request.max_tokens = Some(tokens),
+            (name, tokens) => drop(request.extra_fields.insert(name.to_owned(), tokens.into())),
+        }
+        match self.ask(&request, &members).await {
+            Ok((text, _)) if text.contains(CANARY_START) => FieldState::Obeyed,
+            // Reasoning can use up the tokens of a probe.
+            Ok((text, is_cut)) if is_cut && text.trim().is_empty() => FieldState::Unknown,
+            Ok(_) => FieldState::Ignored,
+            Err(failure) if names_constraint(&failure, field) => FieldState::Refused,
+            Err(failure) => {
+                tracing::debug!(upstream = &**self.upstream, code = &*failure.code, "a probe failed");
+                FieldState::Unknown
+            }
+        }
+    }
+
+    /// Asks the question of a probe. Returns the text of the reply, and whether it was cut.
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        members: &Map<String, Value>,
+    ) -> Result<(String, bool), Failure> {
+        let headers = http::HeaderMap::new();
+        let refuses_retries = |_: &Failure| true;
+        let mut reply = self.service.open(request, headers, members, refuses_retries, |_, _| {}).await?;
+        let (mut text, mut items) = (String::new(), Vec::new());
+        loop {
+            reply.next(&mut items).await;
+            for item in items.drain(..) {
+                match item {
+                    ReplyItem::Text(delta) => text.push_str(&delta),
+                    ReplyItem::End(InputEnd::Failed(failure)) => return Err(failure),
+                    ReplyItem::End(end) => return Ok((text, end != InputEnd::Finished(FinishReason::Stop))),
+                    ReplyItem::Reasoning(_) | ReplyItem::Call(_) | ReplyItem::Usage(_) => {}
+                }
+            }
+            if text.len() > CANARY_BYTES {
+                return Ok((text, true));
+            }
+        }
+    }
+}
+
+/// Contract whose replies are the word of the canary.
+fn canary() -> ConstraintForms {
+    let schema = json!({
+        "type": "object", "required": ["answer"], "additionalProperties": false,
+        "properties": {"answer": {"type": "string", "enum": [CANARY_WORD]}},
+    });
+    ConstraintForms::new(vec![
+        (ConstraintForm::Gbnf, format!("root ::= \"{CANARY_WORD}\"\n").into()),
+        (ConstraintForm::Lark, format!("%llguidance {{}}\nstart: \"{CANARY_WORD}\"\n").into()),
+        (
+            ConstraintForm::StructuralTag,
+            json!({"type": "structural_tag", "format": {"type": "const_string", "value": CANARY_WORD}}),
+        ),
+        (ConstraintForm::JsonSchema, schema),
+    ])
+}
