@@ -2,6 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Maximum number of queries of one reply (T-045).
+#[doc(hidden)]
+pub const MAX_QUERIES: usize = 5;
+/// Maximum length of a query in Unicode scalar values (T-047, R-10).
+#[doc(hidden)]
+pub const MAX_QUERY_CHARS: usize = 80;
+
 /// Size, depth and count limits. A reply beyond `input` is closed and ends with `error`. Where a field states
 /// nothing else, input beyond its limit is treated as text, with the finding `limit_exceeded`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

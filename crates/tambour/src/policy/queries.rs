@@ -26,12 +26,10 @@ use crate::privacy::DetectorSet;
 use crate::schema::type_name;
 use crate::span::{Extent, Place};
 
-/// Maximum number of queries of one reply (T-045).
-pub const MAX_QUERIES: usize = 5;
+pub use crate::limits::{MAX_QUERIES, MAX_QUERY_CHARS};
+
 /// Largest usual number of queries (T-049).
 pub const USUAL_QUERIES: usize = 3;
-/// Maximum length of a query in Unicode scalar values (T-047, R-10).
-pub const MAX_QUERY_CHARS: usize = 80;
 
 /// Origin of queries. It decides which specification the findings cite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

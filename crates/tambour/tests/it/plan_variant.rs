@@ -43,15 +43,12 @@ fn the_schema_of_v2_takes_what_the_check_takes() {
                         if let Some(steps) = steps {
                             plan["execution_plan"] = steps.clone();
                         }
-                        let is_registered = tools.get("look").is_some() || calls[0]["name"] != "look";
                         let reply = format!("```json\n{plan}\n```\n");
                         let errors = contract.check(reply.as_bytes(), &options).findings;
                         let errors: Vec<_> =
                             errors.iter().filter(|found| found.code != "field_unknown").collect();
-                        // R-30; the existence of a tool is beyond the schema (P-015)
-                        if is_registered {
-                            assert_eq!(schema.is_valid(&plan), errors.is_empty(), "{plan}: {errors:?}");
-                        }
+                        // R-30, P-015
+                        assert_eq!(schema.is_valid(&plan), errors.is_empty(), "{plan}: {errors:?}");
                         valid += usize::from(errors.is_empty());
                     }
                 }

@@ -195,6 +195,32 @@ fn a_tool_can_be_limited_to_callers() {
 }
 
 #[test]
+fn the_schema_of_plans_has_the_arguments_of_their_tools() {
+    // P-015, P-016
+    let options = {
+        let mut options = Options::default();
+        let tool = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/number"}}, "required": ["a"],
+            "$defs": {"number": {"type": "integer"}}});
+        options.tools = Some(ToolRegistry::from_json(&json!({"count": tool})).expect("a tool"));
+        options
+    };
+    let entry = tambour::dialect::find_dialect("aiplan").expect("a dialect");
+    let schema = entry.schema.expect("a schema")(&options);
+    let schema = jsonschema::validator_for(&schema).expect("it is a schema");
+    let mut plan = json!({"thought": "t"});
+    let mut is_valid = |name: &str, args: serde_json::Value| {
+        plan["tool_calls"] = json!([{ "name": name, "args": args }]);
+        plan["direct_response"] = json!(null);
+        plan["response_mode"] = json!("TOOL_EXECUTION");
+        schema.is_valid(&plan)
+    };
+    assert!(is_valid("count", json!({"a": 1})));
+    assert!(!is_valid("count", json!({"a": "1"})));
+    assert!(!is_valid("count", json!({})));
+    assert!(!is_valid("other", json!({"a": 1})));
+}
+
+#[test]
 fn instructions_name_only_tools_that_the_caller_may_call() {
     // P-033, P-036
     let entry = tambour::dialect::find_dialect("aiplan").expect("a dialect");

@@ -5,10 +5,9 @@ use serde_json::{Map, Value, json};
 use super::check::PLAN_FIELDS;
 use super::modes::{AnswerRequirement, CallRequirement, PlanMode, plan_modes};
 use super::options;
+use super::write::{argument_definitions, definition_name};
 use crate::error::Result;
-use crate::grammar::{
-    Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, leading_draft, move_references,
-};
+use crate::grammar::{Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, leading_draft};
 use crate::options::Options;
 use crate::tool::RegisteredTool;
 
@@ -43,15 +42,7 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
 pub(super) fn schema(options: &Options) -> Value {
     let tools = options::plan_tools(options);
     let tools: Vec<&RegisteredTool> = options::callable_tools(&tools, options).collect();
-    let definitions: Map<String, Value> = tools
-        .iter()
-        .enumerate()
-        .map(|(index, tool)| {
-            let name = format!("args-{index}");
-            let schema = move_references(tool.schema(), &format!("#/$defs/{name}"));
-            (name, schema)
-        })
-        .collect();
+    let definitions = argument_definitions(&tools);
     let modes = plan_modes(options::plan_variant(options));
     let branches: Vec<Value> = modes.iter().flat_map(|mode| mode_schemas(mode, &tools)).collect();
     json!({ "oneOf": branches, "$defs": definitions })
@@ -67,7 +58,7 @@ fn mode_schemas(mode: &PlanMode, tools: &[&RegisteredTool]) -> Vec<Value> {
             .map(|(index, tool)| {
                 closed_object(&json!({
                     "name": { "const": tool.name },
-                    "args": { "$ref": format!("#/$defs/args-{index}") },
+                    "args": { "$ref": format!("#/$defs/{}", definition_name(index)) },
                 }))
             })
             .collect();

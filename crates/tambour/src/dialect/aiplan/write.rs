@@ -1,12 +1,14 @@
 //! Canonical form of a reply: a plan that passes the strict check, written from events, and its JSON Schema.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::check::PLAN_FIELDS;
 use super::modes::{AnswerRequirement, CallRequirement, answer_mode, plan_modes};
 use super::options::{self, PlanVariant};
 use crate::event::{Event, Extension};
+use crate::grammar::move_references;
 use crate::options::Options;
+use crate::tool::RegisteredTool;
 
 /// Writes the reply: its last plan, in a code fence. A reply without a plan becomes a plan that gives its
 /// answer.
@@ -89,16 +91,45 @@ fn answer_plan(events: &[Event<'_>], variant: PlanVariant) -> Value {
     })
 }
 
+/// Returns the schemas of the calls of these tools.
+fn call_schemas(tools: &[&RegisteredTool]) -> Vec<Value> {
+    let call = |(index, tool): (usize, &&RegisteredTool)| {
+        json!({
+            "type": "object",
+            "properties": {
+                "name": { "const": tool.name },
+                "args": { "$ref": format!("#/$defs/{}", definition_name(index)) },
+            },
+            "required": ["name", "args"],
+        })
+    };
+    tools.iter().enumerate().map(call).collect()
+}
+
+/// Returns the schemas of the tools' arguments as definitions of another schema, named by [`definition_name`].
+pub(super) fn argument_definitions(tools: &[&RegisteredTool]) -> Map<String, Value> {
+    let definition = |(index, tool): (usize, &&RegisteredTool)| {
+        let name = definition_name(index);
+        let schema = move_references(tool.schema(), &format!("#/$defs/{name}"));
+        (name, schema)
+    };
+    tools.iter().enumerate().map(definition).collect()
+}
+
+/// Returns the name of the definition of a tool's arguments.
+pub(super) fn definition_name(index: usize) -> String {
+    format!("args-{index}")
+}
+
 /// Returns the JSON Schema (draft 2020-12) of a plan in the configured variant, for constrained decoding and
-/// editors. It lists tools only for a mode that may call only some of them.
+/// editors. Its calls are those of the caller's tools, with arguments that satisfy their schemas.
 pub(super) fn schema(options: &Options) -> Value {
     let filled_string = || json!({ "type": "string", "pattern": "\\S" });
     let modes = plan_modes(options::plan_variant(options));
     let tools = options::plan_tools(options);
-    let read_only_tools: Vec<&str> = options::callable_tools(&tools, options)
-        .filter(|tool| tool.read_only)
-        .map(|tool| tool.name.as_str())
-        .collect();
+    let tools: Vec<&RegisteredTool> = options::callable_tools(&tools, options).collect();
+    let read_only_tools: Vec<&str> =
+        tools.iter().filter(|tool| tool.read_only).map(|tool| tool.name.as_str()).collect();
     let branches: Vec<Value> = modes
         .iter()
         .map(|mode| {
@@ -150,16 +181,14 @@ pub(super) fn schema(options: &Options) -> Value {
             },
             "response_mode": { "enum": modes.iter().map(|mode| mode.name).collect::<Vec<_>>() },
             "direct_response": { "type": ["string", "null"] },
-            "tool_calls": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": { "name": filled_string(), "args": { "type": "object" } },
-                    "required": ["name", "args"],
-                },
+            "tool_calls": if tools.is_empty() {
+                json!({ "type": "array", "maxItems": 0 })
+            } else {
+                json!({ "type": "array", "items": { "anyOf": call_schemas(&tools) } })
             },
         },
         "required": PLAN_FIELDS,
         "oneOf": branches,
+        "$defs": argument_definitions(&tools),
     })
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::dialect::value_text::{self, TextPieces};
 use crate::event::{Event, EventKind};
+use crate::limits::{MAX_QUERIES, MAX_QUERY_CHARS};
 use crate::options::Options;
 
 /// Writes the contract events of one reply, one per line; adjacent deltas are joined.
@@ -78,9 +79,9 @@ pub(super) fn schema(_options: &Options) -> Value {
             event_schema("serp_queries", "Search queries, usually one to three.", &json!({
                 "queries": {
                     "type": "array",
-                    "maxItems": 5,
+                    "maxItems": MAX_QUERIES,
                     "uniqueItems": true,
-                    "items": { "type": "string", "pattern": "\\S", "maxLength": 80 },
+                    "items": { "type": "string", "pattern": "\\S", "maxLength": MAX_QUERY_CHARS },
                 },
             })),
             event_schema("final_end", "The reply is complete.", &json!({})),
