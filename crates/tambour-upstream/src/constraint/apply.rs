@@ -100,13 +100,13 @@ impl HttpService {
         let Some(server) = ability.server else {
             return Err(match ability.is_complete {
                 true => Obstacle::lasting("the server obeys none of the forms that can be sent to it"),
-                false => Obstacle::passing("the server could not be probed; it is probed again in a minute"),
+                false => Obstacle::passing("the server did not answer all probes; it is probed again later"),
             });
         };
         let mut reason = if ability.is_complete {
             Obstacle::lasting("the server obeys none of the forms of this contract")
         } else {
-            Obstacle::passing("the server could not be probed; it is probed again in a minute")
+            Obstacle::passing("the server did not answer all probes; it is probed again later")
         };
         for (index, field) in server.fields.iter().enumerate() {
             let is_obeyed = ability.states.get(index) == Some(&super::FieldState::Obeyed);

@@ -28,8 +28,12 @@ const CANARY_QUESTION: &str = "How much is 2 + 2? Answer with the number alone."
 const CANARY_BYTES: usize = 512;
 /// Longest time for all probes of a model.
 const PROBE_TIME: Duration = Duration::from_secs(10);
+/// Longest time for the probes of the weaker forms, once a form is obeyed.
+const FURTHER_PROBE_TIME: Duration = Duration::from_secs(3);
 /// Time for which the result of complete probes is used.
 const RESULT_TIME: Duration = Duration::from_secs(6 * 3600);
+/// Time for which the result of probes is used that found a form, but did not end.
+const PARTIAL_RESULT_TIME: Duration = Duration::from_secs(600);
 /// Time for which the result of probes that failed or did not end is used.
 const FAILURE_TIME: Duration = Duration::from_secs(60);
 /// Maximum number of models whose results are kept; clients choose the names.
@@ -168,7 +172,11 @@ impl ProbedModel {
     /// Returns the result of the last probes, if it may still be used.
     fn current_ability(&self) -> Option<Arc<ServerAbility>> {
         let ability = self.lock().ability.clone()?;
-        let lifetime = if ability.is_complete { RESULT_TIME } else { FAILURE_TIME };
+        let lifetime = match (ability.is_complete, ability.states.contains(&FieldState::Obeyed)) {
+            (true, _) => RESULT_TIME,
+            (false, true) => PARTIAL_RESULT_TIME,
+            (false, false) => FAILURE_TIME,
+        };
         (ability.time.elapsed() < lifetime).then_some(ability)
     }
 
@@ -218,7 +226,7 @@ impl ServerProbe<'_> {
     /// Probes the candidates until one obeys a form, then its other fields.
     async fn run(&self) -> ServerAbility {
         // A server is given no more time for a probe than for the first byte of a reply.
-        let deadline = tokio::time::Instant::now() + PROBE_TIME.min(self.service.first_byte_timeout());
+        let mut deadline = tokio::time::Instant::now() + PROBE_TIME.min(self.service.first_byte_timeout());
         let mut is_complete = true;
         let ability =
             |server, states, is_complete| ServerAbility { server, states, is_complete, time: Instant::now() };
@@ -234,6 +242,9 @@ impl ServerProbe<'_> {
                 self.metrics.count_probe(self.upstream, server.name, field.form.name(), state.name());
                 states[index] = state;
                 is_complete &= state != FieldState::Unknown;
+                if state == FieldState::Obeyed {
+                    deadline = deadline.min(tokio::time::Instant::now() + FURTHER_PROBE_TIME);
+                }
                 let is_alone = self.candidates.len() == 1 || states.contains(&FieldState::Obeyed);
                 // A server that ignores a field does not know its other ones either.
                 if state == FieldState::Unknown || (state == FieldState::Ignored && !is_alone) {
