@@ -50,6 +50,8 @@ pub struct Options {
     pub texts: Texts,
     /// Size limits.
     pub limits: Limits,
+    /// Maximum number of characters of a text in a grammar; `None` is unbounded.
+    pub grammar_text: Option<u32>,
     /// Options of dialects; see [`Options::section`].
     pub(crate) sections: OptionSections,
 }
@@ -91,6 +93,9 @@ pub enum HoldMode {
     /// Everything until the end.
     All,
 }
+
+/// Largest bound of a text in a grammar, in characters.
+const MAX_GRAMMAR_TEXT: u32 = 100_000;
 
 /// Word for the built-in examples in the option `examples`.
 const OWN_EXAMPLES: &str = "own";
@@ -172,6 +177,14 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
         default: "zh",
         accepts: SettingValues::Choice(&["zh", "en"], |options, at| {
             options.texts = Texts::from_language([Language::Zh, Language::En][at]);
+        }),
+    },
+    Setting {
+        name: "grammar.text",
+        description: "length of one text in a grammar for constrained decoding, so that a model that repeats itself ends its reply",
+        default: "",
+        accepts: SettingValues::Number("characters", |options, number| {
+            options.grammar_text = Some(u32::try_from(number).unwrap_or(u32::MAX).min(MAX_GRAMMAR_TEXT));
         }),
     },
     Setting {

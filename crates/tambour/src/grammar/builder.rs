@@ -8,6 +8,7 @@ use super::json::JsonStyle;
 use super::json_tokens::StringBounds;
 use super::{CharClass, FreeText, Grammar, GrammarNote, Node, NoteKind, sequence_of};
 use crate::error::{Error, Result};
+use crate::options::Options;
 
 /// Maximum number of nodes of one grammar.
 const MAX_NODES: usize = 200_000;
@@ -262,6 +263,19 @@ pub(crate) fn search_queries(
     Node::sequence([Node::literal("["), Node::sequence([query, more]).optional(), Node::literal("]")])
 }
 
+/// Number of phases that a grammar unrolls, so that their ids are 1, 2, 3 and so on; few if texts are bounded,
+/// since a model that repeats itself begins all of them.
+#[must_use]
+pub(crate) fn max_phases(options: &Options) -> usize {
+    options.limits.phases.clamp(1, if options.grammar_text.is_some() { 4 } else { 16 })
+}
+
+/// Bound in characters of a text that is no answer, such as the text of a phase: half of that of an answer.
+#[must_use]
+pub(crate) fn aside_chars(options: &Options) -> Option<u32> {
+    options.grammar_text.map(|chars| chars.div_ceil(2))
+}
+
 /// Changes the references of a schema that becomes part of another one, at `place`, such as `#/$defs/name`.
 #[must_use]
 pub(crate) fn move_references(schema: &Value, place: &str) -> Value {
@@ -301,8 +315,10 @@ pub(crate) struct Prose<'a> {
     pub(crate) close: &'a str,
     /// Part after the delimiter.
     pub(crate) after: Node,
-    /// Sequences that the text must not contain.
+    /// Sequences that neither the text nor its code must contain.
     pub(crate) forbidden: &'a [Vec<CharClass>],
+    /// Sequences that the text must not contain outside of code.
+    pub(crate) forbidden_outside_code: &'a [Vec<CharClass>],
     /// True if it may contain comments.
     pub(crate) has_comments: bool,
     /// True if the reply may end in the text.
@@ -314,7 +330,8 @@ impl Prose<'_> {
     pub(crate) fn build(self, builder: &mut GrammarBuilder) -> Node {
         let code_marks = || [sequence_of("`"), sequence_of("~~~")];
         let text = |start: &str, end: &str, is_filled: bool| {
-            let text = FreeText { is_filled, ..FreeText::new(end) }.without(self.forbidden.iter().cloned());
+            let forbidden = self.forbidden.iter().chain(self.forbidden_outside_code).cloned();
+            let text = FreeText { is_filled, ..FreeText::new(end) }.without(forbidden);
             // The longest token wins: a text that may stop here is never longer than one up to a mark.
             let own_end = (end != self.close).then(|| sequence_of(self.close));
             let text = Node::Text(text.without(code_marks()).without(own_end));

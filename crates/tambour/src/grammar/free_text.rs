@@ -14,6 +14,8 @@ pub struct FreeText {
     pub forbidden: Vec<Vec<CharClass>>,
     /// True if the text must have a character that is not white space.
     pub is_filled: bool,
+    /// Maximum length in characters, without the delimiter, for grammars with bounds (`grammar.text`).
+    pub max: Option<u32>,
 }
 
 /// State of a [`TextAutomaton`]: transitions by set of characters, and whether the delimiter may follow.
@@ -46,7 +48,7 @@ impl FreeText {
     /// Creates text up to `end` without forbidden sequences.
     #[must_use]
     pub fn new(end: impl Into<String>) -> FreeText {
-        FreeText { end: end.into(), forbidden: Vec::new(), is_filled: false }
+        FreeText { end: end.into(), forbidden: Vec::new(), is_filled: false, max: None }
     }
 
     /// Forbids sequences.
@@ -60,6 +62,13 @@ impl FreeText {
     #[must_use]
     pub fn filled(mut self) -> FreeText {
         self.is_filled = true;
+        self
+    }
+
+    /// Limits the length in characters.
+    #[must_use]
+    pub fn at_most(mut self, max: Option<u32>) -> FreeText {
+        self.max = max;
         self
     }
 

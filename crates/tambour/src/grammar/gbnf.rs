@@ -8,6 +8,12 @@ use super::{CharClass, FreeText, Grammar, Node};
 /// Maximum length in bytes of a part in parentheses that is repeated.
 const MAX_GROUP: usize = 400;
 
+/// Maximum count of a repetition without blocks: the largest that a schema has.
+const MAX_COUNT: u32 = 1000;
+
+/// Number of parts in a block.
+const BLOCK: u32 = 100;
+
 /// Writes a grammar.
 pub(super) fn write(grammar: &Grammar) -> String {
     let mut out = format!("# Replies of the contract `{}`.\n", grammar.title);
@@ -115,8 +121,23 @@ impl GbnfWriter<'_> {
             (0, None) => format!("{part}*"),
             (1, None) => format!("{part}+"),
             (min, None) => self.shared_part(format!("{part}{{{min},}}")),
+            (min, Some(max)) if max - min > MAX_COUNT => {
+                let start = if min == 0 { String::new() } else { format!("{part}{{{min}}} ") };
+                let rest = self.counted(&part, max - min);
+                self.shared_part(start + &rest)
+            }
             (min, Some(max)) => self.shared_part(format!("{part}{{{min},{max}}}")),
         }
+    }
+
+    /// At most `max` of a part, in blocks: llama.cpp bounds a repetition.
+    fn counted(&mut self, part: &str, max: u32) -> String {
+        let block = self.shared_part(format!("{part}{{{BLOCK}}}"));
+        let (blocks, rest) = (max / BLOCK, max % BLOCK);
+        let (fewer, tail) = (blocks - 1, BLOCK - 1);
+        self.shared_part(format!(
+            "{block}{{0,{fewer}}} {part}{{0,{tail}}} | {block}{{{blocks}}} {part}{{0,{rest}}}"
+        ))
     }
 
     /// Name of the rule of a part; the rule is added once.

@@ -5,6 +5,7 @@
 //! the rules that its notes list, and it is narrower where that helps small models: the members of objects have
 //! one order, white space is bounded, and the reply can end as soon as it is complete.
 
+mod bound;
 mod builder;
 mod chars;
 mod free_text;
@@ -19,8 +20,8 @@ mod structural_tag;
 
 pub use builder::{GrammarBuilder, GrammarLimits};
 pub(crate) use builder::{
-    Prose, draft, gap, leading_draft, leave_query_rules, move_references, search_queries, tag_starts,
-    text_element,
+    Prose, aside_chars, draft, gap, leading_draft, leave_query_rules, max_phases, move_references,
+    search_queries, tag_starts, text_element,
 };
 pub use chars::CharClass;
 pub use free_text::{FreeText, TextAutomaton, TextState, sequence_of};

@@ -12,7 +12,7 @@ const SCHEMA_NOTE: &str = "not stated in structural tags: JSON follows its schem
 
 /// Builds the structural tag. A part that this notation has no form for is a `grammar` in EBNF.
 pub(super) fn build(grammar: &Grammar) -> Value {
-    let writer = TagWriter { grammar, has_schemas: Cell::new(false) };
+    let writer = TagWriter { grammar, expanded: expanded_sizes(grammar), has_schemas: Cell::new(false) };
     let format = writer.format(&grammar.root);
     let mut notes = grammar.note_lines();
     if writer.has_schemas.get() {
@@ -21,8 +21,13 @@ pub(super) fn build(grammar: &Grammar) -> Value {
     json!({ "type": "structural_tag", "format": format, "x-notes": notes })
 }
 
+/// Maximum number of nodes of a rule that is written where it is referred to.
+const MAX_EXPANDED: usize = 2000;
+
 struct TagWriter<'a> {
     grammar: &'a Grammar,
+    /// Number of nodes of each rule with those of the rules that it refers to.
+    expanded: Vec<usize>,
     /// Set once a schema has been written.
     has_schemas: Cell<bool>,
 }
@@ -48,7 +53,9 @@ impl TagWriter<'_> {
             }),
             Node::Token(inner) if has_tags(inner) => self.format(inner),
             Node::Text(text) => self.tag("", text),
-            Node::Rule(index) if !self.is_recursive(*index) && has_tags(&self.grammar.rules[*index].1) => {
+            Node::Rule(index)
+                if self.expanded[*index] <= MAX_EXPANDED && has_tags(&self.grammar.rules[*index].1) =>
+            {
                 self.format(&self.grammar.rules[*index].1)
             }
             node => json!({ "type": "grammar", "grammar": gbnf::write_rules(self.grammar, node) }),
@@ -104,36 +111,45 @@ impl TagWriter<'_> {
             "end": text.end,
         })
     }
+}
 
-    /// Returns whether a rule refers to itself, through others too.
-    fn is_recursive(&self, index: usize) -> bool {
-        let mut visited = vec![false; self.grammar.rules.len()];
-        let mut pending = vec![index];
-        while let Some(rule) = pending.pop() {
-            let mut references = Vec::new();
-            collect_references(&self.grammar.rules[rule].1, &mut references);
-            for reference in references {
-                if reference == index {
-                    return true;
-                }
-                if !std::mem::replace(&mut visited[reference], true) {
-                    pending.push(reference);
-                }
-            }
+/// Number of nodes of each rule, with those of the rules that it refers to each time; `usize::MAX` for a rule that
+/// refers to itself, through others too.
+fn expanded_sizes(grammar: &Grammar) -> Vec<usize> {
+    let outline = |(_, node): &(String, Node)| {
+        let mut references = Vec::new();
+        (outline_size(node, &mut references), references)
+    };
+    let outlines: Vec<(usize, Vec<usize>)> = grammar.rules.iter().map(outline).collect();
+    let mut sizes: Vec<usize> = vec![usize::MAX; grammar.rules.len()];
+    let mut waiting: Vec<usize> = (0..grammar.rules.len()).collect();
+    loop {
+        let count = waiting.len();
+        waiting.retain(|&index| {
+            let (size, references) = &outlines[index];
+            sizes[index] = references.iter().map(|&rule| sizes[rule]).fold(*size, usize::saturating_add);
+            sizes[index] == usize::MAX
+        });
+        if waiting.len() == count {
+            return sizes;
         }
-        false
+        // Rules refer to earlier ones and to later ones.
+        waiting.reverse();
     }
 }
 
-fn collect_references(node: &Node, found: &mut Vec<usize>) {
-    match node {
+/// Number of nodes, where a schema is one; adds the rules that they refer to.
+fn outline_size(node: &Node, references: &mut Vec<usize>) -> usize {
+    1 + match node {
         Node::Sequence(parts) | Node::Choice(parts) => {
-            parts.iter().for_each(|part| collect_references(part, found))
+            parts.iter().map(|part| outline_size(part, references)).sum()
         }
-        Node::Repeat { node, .. } | Node::Token(node) => collect_references(node, found),
-        Node::Rule(index) => found.push(*index),
-        // A schema stands for itself.
-        Node::Json { .. } | Node::Literal(_) | Node::Class(_) | Node::Text(_) => {}
+        Node::Repeat { node, .. } | Node::Token(node) => outline_size(node, references),
+        Node::Rule(index) => {
+            references.push(*index);
+            0
+        }
+        Node::Json { .. } | Node::Literal(_) | Node::Class(_) | Node::Text(_) => 0,
     }
 }
 

@@ -250,5 +250,11 @@ fn loses_text(code: &str) -> bool {
 pub fn grammar(entry: &DialectEntry, options: &Options) -> Option<Result<Grammar>> {
     let bounded = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let limits = GrammarLimits::new(bounded(queries::MAX_QUERIES), bounded(queries::MAX_QUERY_CHARS));
-    entry.grammar.map(|build| build(options, &limits))
+    let build = entry.grammar?;
+    Some(build(options, &limits).map(|mut grammar| {
+        if let Some(chars) = options.grammar_text {
+            grammar.bound(chars);
+        }
+        grammar
+    }))
 }

@@ -8,7 +8,9 @@ use crate::dialect::value_text::{self, TextPieces};
 use crate::error::Result;
 use crate::event::{DecisionSource, Event, Extension};
 use crate::exit::RoundAnswer;
-use crate::grammar::{Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, leading_draft};
+use crate::grammar::{
+    Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, aside_chars, leading_draft,
+};
 use crate::options::Options;
 
 /// Writes the answer of one reply: its message, and the contents of an `exit_decision` among the events.
@@ -119,6 +121,10 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
         { "type": "integer", "minimum": min, "maximum": max },
         { "type": "number", "minimum": 2, "maximum": max },
     ] });
+    if let Some(chars) = aside_chars(options) {
+        schema["properties"]["assessment"]["properties"]["reasoning"]["maxLength"] = chars.into();
+        schema["properties"]["exit_reason"]["maxLength"] = chars.into();
+    }
     builder.restrict("`understanding_level` below 2 has no fraction");
     let answer = builder.json(&schema, style)?;
     builder.leave(

@@ -7,7 +7,9 @@ use super::modes::{AnswerRequirement, CallRequirement, PlanMode, plan_modes};
 use super::options;
 use super::write::{argument_definitions, definition_name};
 use crate::error::Result;
-use crate::grammar::{Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, leading_draft};
+use crate::grammar::{
+    Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, aside_chars, leading_draft,
+};
 use crate::options::Options;
 use crate::tool::RegisteredTool;
 
@@ -44,12 +46,15 @@ pub(super) fn schema(options: &Options) -> Value {
     let tools: Vec<&RegisteredTool> = options::callable_tools(&tools, options).collect();
     let definitions = argument_definitions(&tools);
     let modes = plan_modes(options::plan_variant(options));
-    let branches: Vec<Value> = modes.iter().flat_map(|mode| mode_schemas(mode, &tools)).collect();
+    let thought_chars = aside_chars(options);
+    let branches: Vec<Value> =
+        modes.iter().flat_map(|mode| mode_schemas(mode, &tools, thought_chars)).collect();
     json!({ "oneOf": branches, "$defs": definitions })
 }
 
-/// Schemas of the plans of one mode; none if it needs calls and there are no tools.
-fn mode_schemas(mode: &PlanMode, tools: &[&RegisteredTool]) -> Vec<Value> {
+/// Schemas of the plans of one mode, with thoughts of at most `thought_chars` characters; none if it needs calls
+/// and there are no tools.
+fn mode_schemas(mode: &PlanMode, tools: &[&RegisteredTool], thought_chars: Option<u32>) -> Vec<Value> {
     let calls = |is_allowed: &dyn Fn(&RegisteredTool) -> bool, min: usize| {
         let calls: Vec<Value> = tools
             .iter()
@@ -74,7 +79,11 @@ fn mode_schemas(mode: &PlanMode, tools: &[&RegisteredTool]) -> Vec<Value> {
     };
     let text = || json!({ "type": "string", "pattern": "\\S" });
     let plan = |answer: Value, calls: Option<Value>| {
-        let values = [text(), json!({ "const": mode.name }), answer, calls?];
+        let mut thought = text();
+        if let Some(chars) = thought_chars {
+            thought["maxLength"] = chars.into();
+        }
+        let values = [thought, json!({ "const": mode.name }), answer, calls?];
         let mut properties: Map<String, Value> =
             PLAN_FIELDS.into_iter().map(str::to_owned).zip(values).collect();
         if let Some(name) = mode.extra_field {

@@ -30,7 +30,7 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
     let tags = TagTable::new(&dialect_options);
     builder.restrict("the elements come in the order of the instructions, calls at the end");
     builder.restrict(&format!("an optional element occurs at most {MAX_REPETITIONS} times"));
-    builder.restrict("no `<` in a text but before a blank, a digit or `=`; it is written `&lt;`");
+    builder.restrict("no `<` in a text but before a blank and a digit, and in code but before a blank or `=`; it is written `&lt;`");
     builder.restrict("no `<` in the JSON of a block; it is written `\\u003c`");
     builder.leave(&["example_echo", "limit_exceeded"], "a grammar neither compares nor measures texts");
     let mut parts = vec![gap()];
@@ -60,9 +60,19 @@ fn is_single(kind: ElementKind) -> bool {
     matches!(kind, ElementKind::Thought | ElementKind::Content)
 }
 
-/// Sequences that may begin a tag in a tolerant reading.
-fn forbidden() -> Vec<Vec<CharClass>> {
-    let harmless = CharClass::of(" =").union(&CharClass::new([('0', '9')]));
+/// Sequences that may begin a tag in a tolerant reading, outside of code.
+fn forbidden_in_text() -> Vec<Vec<CharClass>> {
+    let digits = CharClass::new([('0', '9')]);
+    vec![
+        vec![CharClass::of("＜")],
+        vec![CharClass::of("<"), CharClass::of(" ").negate()],
+        vec![CharClass::of("<"), CharClass::of(" "), digits.negate()],
+    ]
+}
+
+/// Sequences that may begin a tag in code, whose `<` cannot be written in another way.
+fn forbidden_in_code() -> Vec<Vec<CharClass>> {
+    let harmless = CharClass::of(" =");
     vec![
         vec![CharClass::of("<＜"), harmless.negate()],
         vec![CharClass::of("<＜"), CharClass::of(" "), word_start()],
@@ -86,7 +96,7 @@ fn word() -> Node {
 
 /// Text up to a closing tag, which has a character that is not white space.
 fn text(end: impl Into<String>) -> FreeText {
-    FreeText::new(end).without(forbidden()).without([sequence_of("`"), sequence_of("~~~")]).filled()
+    FreeText::new(end).without(forbidden_in_text()).without([sequence_of("`"), sequence_of("~~~")]).filled()
 }
 
 /// Value of an attribute in double quotes.
@@ -120,7 +130,8 @@ impl ElementGrammar<'_> {
                 open: &open,
                 close: &close,
                 after: Node::Sequence(Vec::new()),
-                forbidden: &forbidden(),
+                forbidden: &forbidden_in_code(),
+                forbidden_outside_code: &forbidden_in_text(),
                 has_comments: false,
                 may_stop: false,
             }
@@ -131,14 +142,17 @@ impl ElementGrammar<'_> {
                     open: &open,
                     close: &close,
                     after: Node::Sequence(Vec::new()),
-                    forbidden: &forbidden(),
+                    forbidden: &forbidden_in_code(),
+                    forbidden_outside_code: &forbidden_in_text(),
                     has_comments: true,
                     may_stop: false,
                 }
                 .build(builder)
             }
             ElementKind::Update => {
-                let analysis = Node::token([Node::literal("<analysis>"), Node::Text(text("</analysis>"))]);
+                builder.restrict("an analysis has no double quote, which could begin a text of JSON");
+                let analysis = text("</analysis>").without([sequence_of("\"")]);
+                let analysis = Node::token([Node::literal("<analysis>"), Node::Text(analysis)]);
                 let operations = operations(builder)?;
                 block(Node::sequence([Node::sequence([analysis, gap()]).optional(), operations]))
             }

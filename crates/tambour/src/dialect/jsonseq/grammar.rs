@@ -4,17 +4,15 @@ use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::grammar::{
-    Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, leading_draft, leave_query_rules,
+    Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, aside_chars, leading_draft,
+    leave_query_rules, max_phases,
 };
 use crate::options::Options;
-
-/// Maximum number of phases that the grammar unrolls, so that their ids are 1, 2, 3 and so on.
-const MAX_PHASES: usize = 16;
 
 /// Builds the grammar.
 pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Grammar> {
     let mut builder = GrammarBuilder::default();
-    let phase_count = options.limits.phases.clamp(1, MAX_PHASES);
+    let phase_count = max_phases(options);
     builder.restrict(&format!("there are at most {phase_count} phases, with the ids from 1 on"));
     builder.restrict("the summary has no `<`; it is written `\\u003c`");
     leave_query_rules(&mut builder);
@@ -33,6 +31,12 @@ pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Gramm
         if let Some(id) = id {
             event["properties"]["data"]["properties"]["id"] = json!({ "const": id });
         }
+        if let Some(chars) = aside_chars(options)
+            && name.starts_with("phase")
+        {
+            let field = if id.is_some() && name == "phase_start" { "title" } else { "text" };
+            event["properties"]["data"]["properties"][field]["maxLength"] = chars.into();
+        }
         if name == "serp_queries" {
             let queries = &mut event["properties"]["data"]["properties"]["queries"];
             queries["maxItems"] = limits.queries.into();
@@ -42,14 +46,16 @@ pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Gramm
         Ok(Node::sequence([builder.json(&event, style)?, Node::literal("\n")]))
     };
     let start = [line("serp_summary", None)?.optional(), line("thinking_start", None)?];
+    // The bound of a text is hardly one if texts may come in any number of pieces.
+    let delta_count = |bounded: u32| options.grammar_text.map(|_| bounded);
     let mut phases = Vec::with_capacity(phase_count);
     for id in 1..=phase_count {
-        let deltas = line("phase_delta", Some(id))?.repeat(0, None);
+        let deltas = line("phase_delta", Some(id))?.repeat(0, delta_count(1));
         phases.push(Node::sequence([line("phase_start", Some(id))?, deltas]));
     }
     let answer = [
         line("thinking_end", None)?,
-        line("final_delta", None)?.repeat(1, None),
+        line("final_delta", None)?.repeat(1, delta_count(4)),
         line("serp_queries", None)?.optional(),
         line("final_end", None)?,
     ];

@@ -4,13 +4,10 @@ use super::ThinkingMlOptions;
 use super::structure::ThinkingMlElement::{Final, Phase, Serp, Think, Thinking, Title};
 use crate::error::Result;
 use crate::grammar::{
-    CharClass, FreeText, Grammar, GrammarBuilder, GrammarLimits, Node, gap, leave_query_rules,
-    search_queries, sequence_of, tag_starts, text_element,
+    CharClass, FreeText, Grammar, GrammarBuilder, GrammarLimits, Node, aside_chars, gap, leave_query_rules,
+    max_phases, search_queries, sequence_of, tag_starts, text_element,
 };
 use crate::options::Options;
-
-/// Maximum number of phases that the grammar unrolls, so that their ids are 1, 2, 3 and so on.
-const MAX_PHASES: usize = 16;
 
 /// Builds the grammar.
 pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Grammar> {
@@ -18,7 +15,7 @@ pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Gramm
     builder.restrict("there is no code fence, and at most eight characters of white space between tags");
     builder
         .restrict("no `<` before a letter, `/`, `!`, `?`, `|`, `_` or `<` in any text; it is written `&lt;`");
-    let phase_count = options.limits.phases.clamp(1, MAX_PHASES);
+    let phase_count = max_phases(options);
     builder.restrict(&format!("there are at most {phase_count} phases, with the ids from 1 on"));
     leave_query_rules(&mut builder);
     if options.section::<ThinkingMlOptions>().is_block_optional {
@@ -31,19 +28,19 @@ pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Gramm
     let draft = Node::sequence([element(Think, false), gap()]).optional();
     let summary = Node::sequence([element(Serp, true), gap()]).optional();
     let mut parts = vec![gap(), draft, summary, Node::literal(format!("<{}>", Thinking.as_str())), gap()];
-    parts.push(phases(&mut builder, phase_count));
+    parts.push(phases(&mut builder, phase_count, aside_chars(options)));
     parts.extend([Node::literal(format!("</{}>", Thinking.as_str())), gap()]);
     parts.push(answer(&mut builder, options, limits));
     parts.push(Node::literal("\n").optional());
     builder.finish(super::ENTRY.name, Node::sequence(parts))
 }
 
-/// All phases, and the white space after each.
-fn phases(builder: &mut GrammarBuilder, count: usize) -> Node {
+/// All phases, with texts of at most `chars` characters, and the white space after each.
+fn phases(builder: &mut GrammarBuilder, count: usize, chars: Option<u32>) -> Node {
     let name = Phase.as_str();
     let mut rest = Node::Sequence(Vec::new());
     for id in (1..=count).rev() {
-        let text = FreeText::new(format!("</{name}>")).without(tag_starts());
+        let text = FreeText::new(format!("</{name}>")).without(tag_starts()).at_most(chars);
         let phase = Node::sequence([
             Node::literal(format!("<{name} id=\"{id}\">")),
             gap(),

@@ -97,6 +97,7 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
         close: form.open_mark,
         after,
         forbidden: &before_mark(&forbidden, form.open_mark),
+        forbidden_outside_code: &[],
         has_comments: false,
         may_stop: true,
     };

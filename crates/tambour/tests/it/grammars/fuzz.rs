@@ -67,6 +67,9 @@ pub(super) fn cases() -> Vec<(&'static DialectEntry, Options)> {
     {
         add("toolcall", &[("toolcall.format", json!(format)), ("tools", tools.clone())]);
     }
+    for name in ["thinkingml", "jsonseq", "aiplan", "ai_say", "filament", "json_value", "toolcall"] {
+        add(name, &[("grammar.text", json!(60)), ("tools", tools.clone())]);
+    }
     cases
 }
 
