@@ -1,6 +1,7 @@
 //! `xtask-tools`: the developer commands that need the library. `cargo xtask` builds and runs it.
 
 mod bench;
+mod bindings;
 mod coverage;
 mod fixtures;
 mod mutants;
@@ -23,6 +24,7 @@ const COMMANDS: &[(&str, ToolCommand)] = &[
     ("spec", spec::run),
     ("mutants", mutants::run),
     ("bench", bench::run),
+    ("bindings", bindings::run),
     ("coverage", coverage::run),
     ("work", work::run),
     ("fixtures", fixtures::run),

@@ -4,10 +4,13 @@
 //! Places are counted while the reply arrives, a few hundred bytes at a time, so that a finding can name its
 //! line without the whole reply being buffered.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A range of byte offsets into the raw reply, end exclusive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Span {
     /// Offset of the first byte.
     pub start: usize,

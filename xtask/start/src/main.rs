@@ -5,6 +5,7 @@
 //! workspace.
 
 mod need;
+mod python;
 mod serve;
 mod steps;
 mod studio;
@@ -34,6 +35,12 @@ const COMMANDS: &[(&str, &str, &str, Option<StartCommand>)] = &[
         "bench",
         "[lib | json | state | prompt | instructions | server]",
         "speed, instructions under valgrind, or the server's costs",
+        None,
+    ),
+    (
+        "bindings",
+        "[--check | golden FILE]",
+        "generated types of the packages for other languages; replies with their events, for the tests",
         None,
     ),
     ("coverage", "[--if-there]", "lines of the crates that tests run through", None),

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use crate::python::PackageSetup;
 use crate::steps::{ParallelStep, TestSteps};
 use crate::{cargo_command, need, repository_root, studio, tools_command};
 
@@ -40,6 +41,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     // Downloads mostly wait for the network, so they hardly slow the compiler down.
     let package_install = std::thread::spawn(studio::install_packages);
     let clients = ClientSetup::start(&steps);
+    let python_package = PackageSetup::start(&steps);
     steps.run_step("format", cargo_command().args(["fmt", "--all", "--check"]));
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     steps.run_step("clippy", cargo_command().args(clippy));
@@ -48,7 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if steps.run_step("build", cargo_command().args(build)) {
         let packages =
             package_install.join().unwrap_or_else(|_| Err(anyhow::anyhow!("installing packages panicked")));
-        run_steps_after_build(&mut steps, clients, packages)?;
+        run_steps_after_build(&mut steps, (clients, python_package), packages)?;
     }
     run_fuzz_targets(&mut steps)?;
     if with_coverage && steps.elapsed() < MAX_TIME_BEFORE_COVERAGE {
@@ -62,7 +64,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 /// Runs the steps that need the built programs. `packages` is the result of installing the studio's packages.
 fn run_steps_after_build(
     steps: &mut TestSteps,
-    clients: ClientSetup,
+    (clients, python_package): (ClientSetup, PackageSetup),
     packages: anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     // The tests leave some of the processor's time to the checks of the studio, which only compute.
@@ -73,16 +75,17 @@ fn run_steps_after_build(
     });
     steps.run_step("tests", tools_command()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
     let has_studio = steps.join_thread(studio_checks);
-    // The clients mostly wait.
+    // The clients mostly wait. The tests of the Python package have one thread.
     let mut client_steps = steps.branch();
     let client_tests = std::thread::spawn(move || {
+        let result = python_package.check(&mut client_steps);
         clients.check(&mut client_steps);
-        (client_steps, ())
+        (client_steps, result)
     });
     steps.run_step("tests in documentation", cargo_command().args(["test", "--workspace", "--doc"]));
     steps.run_step("specification", tools_command()?.arg("spec"));
     steps.run_step("specification, proof", tools_command()?.args(["spec", "--prove"]));
-    steps.join_thread(client_tests);
+    steps.join_thread(client_tests)?;
     if has_studio {
         // This step runs alone, since it counts frames.
         steps.run_step("studio, large data in a browser", &mut pages_command("browser:large"));

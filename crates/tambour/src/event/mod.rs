@@ -8,6 +8,7 @@ mod sink;
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -94,7 +95,7 @@ pub enum Event<'a> {
 }
 
 /// Data of `error`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// Stable error code.
     pub code: Cow<'static, str>,
@@ -116,7 +117,7 @@ impl Failure {
 }
 
 /// Refusal of a request, as the upstream reported it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UpstreamRefusal {
     /// HTTP status, such as 404.
     pub status: u16,
@@ -126,7 +127,7 @@ pub struct UpstreamRefusal {
 }
 
 /// Reason why a reply ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FinishReason {
@@ -144,7 +145,7 @@ pub enum FinishReason {
 }
 
 /// Data of `completed`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Completed {
     /// Token counts as the upstream reported them; `null` if it gave none.
@@ -159,7 +160,7 @@ pub struct Completed {
 }
 
 /// `completed.metadata`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Metadata {
     /// Dialect the reply was read as.

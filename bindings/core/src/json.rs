@@ -1,0 +1,56 @@
+//! The JSON value in a text, as `tambour json` finds it.
+
+use serde_json::Value;
+use tambour::finding::FindingReport;
+use tambour::limits::Limits;
+use tambour::repair::json;
+use tambour::{Finding, Profile};
+
+/// JSON value found in a text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FoundJson {
+    /// A value whose numbers a [`Value`] holds exactly.
+    Value(Value),
+    /// JSON text of a value, with all digits of its numbers.
+    Text(String),
+}
+
+/// Code of the finding on a number that a double does not hold exactly.
+const NUMBER_CODE: &str = "json_number";
+
+/// Finds the one JSON value of a chatty, fenced or broken text; `None` if there is none. With `is_strict` the
+/// text must be nothing but valid JSON. Memory is linear in the text.
+#[must_use]
+pub fn find_json(text: &str, is_strict: bool) -> (Option<FoundJson>, Vec<Finding>) {
+    let mut limits = Limits::default();
+    if is_strict {
+        return match json::parse_strict_text(text, &limits) {
+            Ok(value) => (Some(FoundJson::Text(value)), Vec::new()),
+            Err(report) => (None, vec![report.judge(Profile::Strict)]),
+        };
+    }
+    // The text is in memory already, so its value is bounded by it.
+    limits.value = limits.value.max(text.len());
+    limits.items = limits.items.max(text.len());
+    if !may_be_displayed(text) {
+        let found = json::find(text, &limits);
+        // A rounded number is read again with all its digits.
+        if !found.reports.iter().any(|report| report.rule.code == NUMBER_CODE) {
+            return (found.value.map(FoundJson::Value), judge(found.reports));
+        }
+    }
+    let found = json::find_displayed(text, &limits);
+    (found.value.map(FoundJson::Text), judge(found.reports))
+}
+
+/// Returns whether the text may be members without brackets, or a quotation: forms that only
+/// [`json::find_displayed`] accepts.
+fn may_be_displayed(text: &str) -> bool {
+    let is_quoted = |line: &str| line.trim_start_matches([' ', '\t']).starts_with('>');
+    text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}').starts_with('"')
+        || text.contains('>') && text.split('\n').any(is_quoted)
+}
+
+fn judge(reports: Vec<FindingReport>) -> Vec<Finding> {
+    reports.into_iter().map(|report| report.judge(Profile::Lenient)).collect()
+}

@@ -1,0 +1,37 @@
+//! The native part of the Python package `tambour`. Names, docstrings of functions and everything that only
+//! Python can say are in `python/tambour`.
+//!
+//! Objects are not shared between threads at the same time: a method that is called while another one of the
+//! same object runs raises `RuntimeError`. Different objects run in parallel, since the interpreter's lock is
+//! released for every chunk of [`chunk::MIN_DETACHED_BYTES`] and more.
+
+mod chunk;
+mod classes;
+mod decoder;
+mod dialogue;
+mod error;
+mod functions;
+mod pipeline;
+mod sink;
+mod state;
+mod steps;
+mod values;
+
+/// Native part of the package `tambour`.
+#[pyo3::pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use crate::decoder::Decoder;
+    #[pymodule_export]
+    use crate::dialogue::{Dialogue, ReplyReader, Script};
+    #[pymodule_export]
+    use crate::functions::{
+        check, contract, find_json, import_card, migrate_macros, render_prompt, repair, sanitize,
+    };
+    #[pymodule_export]
+    use crate::pipeline::Pipeline;
+    #[pymodule_export]
+    use crate::state::State;
+    #[pymodule_export]
+    use crate::steps::PartialReader;
+}

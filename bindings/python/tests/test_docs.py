@@ -1,0 +1,171 @@
+"""Examples of the documentation, the types, and the installation of the package."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import tambour
+import tambour.anthropic
+import tambour.openai
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODULES = [tambour, tambour._functions, tambour._decode, tambour._partial, tambour.openai, tambour.anthropic]
+CLASSES = [tambour.Pipeline, tambour.State, tambour.Script, tambour.Dialogue]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_examples_of_modules(module):
+    results = doctest.testmod(module)
+    assert results.attempted > 0 and results.failed == 0
+
+
+@pytest.mark.parametrize("native", CLASSES, ids=lambda native: native.__name__)
+def test_examples_of_classes(native):
+    examples = doctest.DocTestParser().get_doctest(inspect.getdoc(native), {}, native.__name__, None, 0)
+    runner = doctest.DocTestRunner()
+    runner.run(examples)
+    assert runner.tries > 0 and runner.failures == 0
+
+
+def test_everything_is_documented():
+    for name in tambour.__all__:
+        item = getattr(tambour, name)
+        if name not in ("AnyEvent",):
+            assert inspect.getdoc(item), name
+        if name in ("Pipeline", "Decoder", "State", "Script", "Dialogue", "ReplyReader"):
+            for method, value in vars(item).items():
+                if not method.startswith("_"):
+                    assert value.__doc__, f"{name}.{method}"
+
+
+def programs(page: pathlib.Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["README.md", "../../docs/python.md", "../../README.md"])
+def test_programs_of_pages_run(page, tmp_path):
+    """Each program prints what the comments behind its lines say."""
+    found = programs(ROOT / page)
+    assert found
+    for program in found:
+        result = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=60
+        )
+        assert result.returncode == 0, f"{page}:\n{program}\n{result.stderr}"
+        expected = re.findall(r"# prints (.*)", program)
+        assert result.stdout.splitlines() == expected, f"{page}:\n{program}"
+
+
+EXAMPLE = '''
+import asyncio
+from collections.abc import AsyncIterator
+from typing import assert_type
+
+import tambour
+import tambour.openai
+from pydantic import BaseModel
+
+
+class Trip(BaseModel):
+    city: str
+
+
+def text_of(event: tambour.AnyEvent) -> str:
+    match event:
+        case tambour.FinalDelta(text=text) | tambour.PhaseDelta(text=text):
+            return text
+        case tambour.Completed(metadata=tambour.Metadata(truncated=True)):
+            return "cut"
+        case tambour.ToolCall(name=name):
+            return name
+        case _:
+            return event.event
+
+
+async def source() -> AsyncIterator[str]:
+    yield "It is"
+
+
+async def main() -> None:
+    async for event in tambour.decode(source(), "plain", plain_reasoning="open"):
+        print(text_of(event))
+    async for partial in tambour.decode_into(Trip, source()):
+        print(partial.city)
+
+
+decoder = tambour.decode(["It is 4."], dialect="plain")
+for event in decoder:
+    print(text_of(event))
+assert_type(decoder.findings, list[tambour.Finding])
+assert_type(tambour.decode_into(Trip, "{}").final(), Trip)
+assert_type(tambour.sanitize("a"), str)
+assert_type(tambour.sanitize("a", findings=True), tuple[str, list[tambour.Finding]])
+state = tambour.State({"a": 1})
+update = state.apply([["SET", "a", 2]], message="m")
+print([result.ok for result in update.results], tambour.check("a", "plain").passed)
+asyncio.run(main())
+'''
+
+MISTAKES = '''
+import tambour
+
+tambour.decode("a", plain_reasoning="maybe")
+tambour.decode("a", nothing=1)
+tambour.decode(5)
+tambour.FinalDelta(text="a").text = "b"
+'''
+
+
+def run(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=300, **options)
+
+
+def test_types_of_a_program(tmp_path):
+    (tmp_path / "example.py").write_text(EXAMPLE)
+    (tmp_path / "mistakes.py").write_text(MISTAKES)
+    result = run("mypy", "--strict", "--python-version", "3.11", "example.py", cwd=tmp_path)
+    assert result.returncode == 0, result.stdout
+    result = run("mypy", "--strict", "mistakes.py", cwd=tmp_path)
+    assert result.stdout.count(": error:") == 5, result.stdout
+
+
+def test_types_of_the_package(tmp_path):
+    result = run("mypy", "--strict", "--python-version", "3.10", "-p", "tambour", cwd=tmp_path)
+    assert result.returncode == 0, result.stdout
+
+
+def test_stubs_are_those_of_the_library(tmp_path):
+    result = run("mypy.stubtest", "tambour._native", cwd=tmp_path)
+    assert result.returncode == 0, result.stdout
+
+
+def test_a_clean_environment_without_a_compiler(tmp_path):
+    """The wheel installs from a folder alone, and the first program runs as printed."""
+    wheels = os.environ.get("TAMBOUR_WHEELS")
+    if wheels is None:
+        pytest.skip("TAMBOUR_WHEELS is not set")
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    variables = {"PATH": str(environment / "bin"), "HOME": str(tmp_path)}
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", environment / "bin/python"]
+    install = [*pip, "install", "--quiet", "--no-index", "--find-links", wheels, "tambour"]
+    subprocess.run(install, check=True, env=variables)
+    program = programs(ROOT / "README.md")[0]
+    result = subprocess.run([environment / "bin/python", "-c", program], capture_output=True, text=True, env=variables)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == re.findall(r"# prints (.*)", program)
+    # Without the command, which another wheel carries, the message says so.
+    run_command = [environment / "bin/python", "-m", "tambour", "--version"]
+    result = subprocess.run(run_command, capture_output=True, text=True, env=variables, cwd=tmp_path)
+    assert result.returncode == 2 and "carries no command" in result.stderr
+    if command := os.environ.get("TAMBOUR"):
+        (environment / "bin/tambour").symlink_to(command)
+        result = subprocess.run(run_command, capture_output=True, text=True, env=variables, cwd=tmp_path)
+        assert result.returncode == 0 and result.stdout.startswith("tambour")

@@ -1,0 +1,198 @@
+"""Replies as objects of pydantic models."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import enum
+from typing import Annotated, Any, Literal, Optional, Union
+
+import pytest
+import tambour
+from pydantic import BaseModel, Field, RootModel, field_validator
+from tambour import decode_into
+
+
+class Stop(BaseModel):
+    name: str
+    day: Optional[datetime.date] = None
+    tags: list[str] = []
+
+
+class Kind(enum.Enum):
+    SHORT = "short"
+    LONG = "long"
+
+
+class Trip(BaseModel):
+    title: str
+    kind: Kind
+    stops: list[Stop] = Field(alias="stations")
+    notes: dict[str, str] = {}
+    size: Annotated[int, Field(ge=1)]
+    best: Stop | None = None
+    mode: Literal["car", "train"] = "train"
+    extra: Any = None
+
+
+REPLY = """Here it is:
+```json
+{'title': 'To Lyon', 'kind': 'short', "stations": [
+  {"name": "Dijon", "day": "2026-05-01", "tags": ["a", "b"]},
+  {"name": "Lyon \\"centre\\""},
+], "notes": {"a": "b", "c": "日本"}, "size": 2, "best": {"name": "Lyon"}, "mode": "car", "extra": [1, {"x": null}],}
+```
+"""
+
+
+def snapshots(model, chunks, **options):
+    """All states of the object as data; the last is that of the valid object."""
+    stream = decode_into(model, chunks, **options)
+    states = [item.model_dump() for item in stream]
+    assert states[-1] == stream.result.model_dump()
+    return states
+
+
+def test_the_object_grows_to_the_valid_one():
+    for chunks in (REPLY, list(REPLY), [REPLY.encode()], [bytes([byte]) for byte in REPLY.encode()]):
+        states = snapshots(Trip, chunks)
+        # The last partial object has what the valid one has.
+        assert states[-1] == states[-2]
+        assert states[-1]["stops"][0]["day"] == datetime.date(2026, 5, 1)
+        assert states[-1]["kind"] is Kind.SHORT and states[-1]["extra"] == [1, {"x": None}]
+
+
+def test_states_in_between():
+    states = snapshots(Trip, list(REPLY))
+    assert {"title": "To Ly"}.items() <= states[12].items() or any(state["title"] == "To Ly" for state in states)
+    for before, after in zip(states, states[1:]):
+        assert (after["title"] or "").startswith(before["title"] or "")
+        # A scalar that is not text comes as a whole.
+        assert before["kind"] in (None, Kind.SHORT)
+        assert len(before["stops"] or []) <= len(after["stops"] or [])
+    first = next(state for state in states if state["title"])
+    assert first["stops"] is None and first["size"] is None and first["mode"] == "train"
+
+
+def test_fields_set():
+    stream = decode_into(Trip, ["{'title': 'a', ", REPLY])
+    first = next(stream)
+    assert first.model_fields_set == {"title"} and isinstance(first, Trip)
+
+
+def test_the_same_object_grows():
+    items = list(decode_into(Trip, list(REPLY)))
+    assert all(item is items[0] for item in items[:-1])
+    assert items[-1] is not items[0]
+
+
+def test_replies_without_a_valid_object():
+    for reply, code in [
+        ("there is none", None),
+        ('{"title": 1}', None),
+        (REPLY.replace("'short'", "'medium'"), None),
+    ]:
+        stream = decode_into(Trip, [reply])
+        with pytest.raises(tambour.DecodeError) as raised:
+            stream.final()
+        assert raised.value.code
+        with pytest.raises(tambour.DecodeError, match="not ended"):
+            stream.result
+
+    class Even(BaseModel):
+        n: int
+
+        @field_validator("n")
+        @classmethod
+        def check_even(cls, value):
+            if value % 2:
+                raise ValueError("odd")
+            return value
+
+    with pytest.raises(tambour.DecodeError, match="odd") as raised:
+        decode_into(Even, '{"n": 3}').final()
+    assert raised.value.code == "model_invalid" and raised.value.__cause__ is not None
+    assert decode_into(Even, '{"n": 4}').final().n == 4
+
+
+def test_truncated_replies_have_no_object():
+    for arguments in ({"finish": "length"}, {"finish": None}):
+        with pytest.raises(tambour.DecodeError):
+            decode_into(Stop, '{"name": "Ly', **arguments).final()
+
+
+def test_other_types():
+    assert decode_into(list[Stop], '[{"name": "a"}, {"name": "b"}]').final() == [Stop(name="a"), Stop(name="b")]
+    states = [len(item) for item in decode_into(list[Stop], list('[{"name": "a"}, {"name": "b"}]'))]
+    assert states == sorted(states) and states[-1] == 2
+    assert decode_into(dict[str, int], '{"a": 1}').final() == {"a": 1}
+
+    class Numbers(RootModel[list[int]]):
+        pass
+
+    assert decode_into(Numbers, "[1, 2]").final().root == [1, 2]
+
+
+class Node(BaseModel):
+    name: str
+    children: list["Node"] = []
+    other: Union["Node", Stop, None] = None
+
+
+def test_models_that_contain_themselves():
+    reply = '{"name": "a", "children": [{"name": "b", "children": [{"name": "c"}]}], "other": {"name": "d"}}'
+    states = snapshots(Node, list(reply))
+    assert states[-1]["children"][0]["children"][0]["name"] == "c"
+
+
+def test_values_of_another_form_are_shown_as_they_are():
+    class Two(BaseModel):
+        a: list[int] = []
+        b: str = ""
+
+    stream = decode_into(Two, list('{"a": {"x": [1]}, "b": {"y": "z"}, "c": "d", "c": ["e"]}'))
+    seen = []
+    with pytest.raises(tambour.DecodeError):
+        for item in stream:
+            seen.append((str(item.a), str(item.b)))
+    assert seen[-1] == ("{'x': [1]}", "{'y': 'z'}")
+
+
+def test_prose_before_the_value():
+    states = snapshots(Stop, ["As [1] says {really}: ", '{"name": "Lyon"}'])
+    assert states[-1]["name"] == "Lyon"
+
+
+def test_asynchronous_sources():
+    async def main():
+        async def source():
+            for letter in REPLY:
+                await asyncio.sleep(0)
+                yield letter
+
+        stream = decode_into(Trip, source())
+        items = [item async for item in stream]
+        assert items[-1] == stream.result == decode_into(Trip, REPLY).final()
+
+    asyncio.run(main())
+
+
+def test_exceptions_of_the_source():
+    def source():
+        yield '{"name": '
+        raise OSError("down")
+
+    with pytest.raises(OSError):
+        decode_into(Stop, source()).final()
+
+
+def test_work_is_linear():
+    """The steps of a reply twice as long are twice as many; nothing is read again."""
+
+    def count_steps(length):
+        reader = tambour._native.PartialReader()
+        reply = '{"a": "' + "x" * length + '", "b": [' + "1, " * length + "1]}"
+        return sum(len(reader.push(reply[start : start + 4])) for start in range(0, len(reply), 4))
+
+    small, large = count_steps(4_000), count_steps(8_000)
+    assert large < 2.1 * small
