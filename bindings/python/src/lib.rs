@@ -34,4 +34,12 @@ mod _native {
     use crate::state::State;
     #[pymodule_export]
     use crate::steps::PartialReader;
+
+    use pyo3::prelude::*;
+
+    /// Adds the version of the package.
+    #[pymodule_init]
+    fn add_version(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
 }

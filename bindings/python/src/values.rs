@@ -87,24 +87,54 @@ fn read_nested(object: &Bound<'_, PyAny>, depth_left: usize, items_left: &mut us
 
 /// Converts a value to Python objects. Its depth is bounded by what made it.
 pub(crate) fn write_value<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    match value {
-        Value::Null => Ok(py.None().into_bound(py)),
-        Value::Bool(flag) => flag.into_bound_py_any(py),
-        Value::Number(number) => write_number(py, number),
-        Value::String(text) => Ok(PyString::new(py, text).into_any()),
-        Value::Array(items) => {
-            let list = PyList::empty(py);
-            for item in items {
-                list.append(write_value(py, item)?)?;
+    ObjectWriter { py, keys: [const { None }; KEY_SLOTS] }.write(value)
+}
+
+/// Number of slots of the cache of keys.
+const KEY_SLOTS: usize = 64;
+
+/// Writer of one value. Objects of a list mostly have the same keys, whose strings are made once.
+struct ObjectWriter<'a, 'py> {
+    py: Python<'py>,
+    /// Last key of each slot, with its string.
+    keys: [Option<(&'a str, Bound<'py, PyString>)>; KEY_SLOTS],
+}
+
+impl<'a, 'py> ObjectWriter<'a, 'py> {
+    fn write(&mut self, value: &'a Value) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.py;
+        match value {
+            Value::Null => Ok(py.None().into_bound(py)),
+            Value::Bool(flag) => flag.into_bound_py_any(py),
+            Value::Number(number) => write_number(py, number),
+            Value::String(text) => Ok(PyString::new(py, text).into_any()),
+            Value::Array(items) => {
+                let items = items.iter().map(|item| self.write(item)).collect::<PyResult<Vec<_>>>()?;
+                Ok(PyList::new(py, items)?.into_any())
             }
-            Ok(list.into_any())
+            Value::Object(fields) => {
+                let dict = PyDict::new(py);
+                for (key, value) in fields {
+                    let key = self.write_key(key);
+                    dict.set_item(key, self.write(value)?)?;
+                }
+                Ok(dict.into_any())
+            }
         }
-        Value::Object(fields) => {
-            let dict = PyDict::new(py);
-            for (key, value) in fields {
-                dict.set_item(PyString::new(py, key), write_value(py, value)?)?;
+    }
+
+    fn write_key(&mut self, key: &'a str) -> Bound<'py, PyString> {
+        let bytes = key.as_bytes();
+        let (first, last) = (bytes.first().copied(), bytes.last().copied());
+        let hash = usize::from(first.unwrap_or_default()) * 7 + usize::from(last.unwrap_or_default());
+        let slot = &mut self.keys[(hash + bytes.len() * 31) % KEY_SLOTS];
+        match slot {
+            Some((known, string)) if *known == key => string.clone(),
+            _ => {
+                let string = PyString::new(self.py, key);
+                *slot = Some((key, string.clone()));
+                string
             }
-            Ok(dict.into_any())
         }
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib.metadata
 import inspect
 import os
 import pathlib
@@ -34,10 +35,14 @@ def test_examples_of_classes(native):
     assert runner.tries > 0 and runner.failures == 0
 
 
+def test_the_version_is_that_of_the_package():
+    assert tambour.__version__ == importlib.metadata.version("tambour")
+
+
 def test_everything_is_documented():
     for name in tambour.__all__:
         item = getattr(tambour, name)
-        if name not in ("AnyEvent",):
+        if name not in ("AnyEvent", "__version__"):
             assert inspect.getdoc(item), name
         if name in ("Pipeline", "Decoder", "State", "Script", "Dialogue", "ReplyReader"):
             for method, value in vars(item).items():

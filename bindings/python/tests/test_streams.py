@@ -219,6 +219,11 @@ def test_asynchronous_streams():
     asyncio.run(main())
 
 
+def test_usage_of_an_unknown_form_is_left_out():
+    events = list(tambour.openai.decode([{"usage": object()}, chunk({"content": "a"}, finish="stop")], "plain"))
+    assert events[-1].usage is None and not events[-1].metadata.truncated
+
+
 def test_objects_of_other_kinds_are_ignored():
     for stream in ([None, 5, object(), {}, {"type": 7}, {"choices": "x"}, {"choices": [None, 3, {"delta": 5}]}],):
         events = list(tambour.openai.decode(stream, "plain"))

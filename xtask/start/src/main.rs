@@ -28,6 +28,7 @@ const COMMANDS: &[(&str, &str, &str, Option<StartCommand>)] = &[
         Some(serve::run),
     ),
     ("test", "[--coverage]", "everything that must hold before a change is merged", Some(test::run)),
+    ("python", "", "tests of the Python package, as `test` runs them", Some(python::run)),
     ("programs", "[FILTER...]", "all test programs side by side, as `test` runs them", None),
     ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", None),
     ("mutants", "[--list] [--sample N] [WORD...]", "breakages made on purpose, which tests must catch", None),

@@ -5,7 +5,18 @@ use std::process::Command;
 use std::thread::JoinHandle;
 
 use crate::steps::TestSteps;
-use crate::{repository_root, tools_command};
+use crate::{cargo_command, repository_root, tools_command};
+
+/// `cargo xtask python`: tests of the package alone.
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    anyhow::ensure!(arguments.is_empty(), "`python` takes no arguments");
+    let mut steps = TestSteps::default();
+    let setup = PackageSetup::start(&steps);
+    if steps.run_step("build", cargo_command().args(["build", "--workspace", "--lib", "--bins"])) {
+        setup.check(&mut steps)?;
+    }
+    steps.print_summary()
+}
 
 /// Installation, in progress, of the packages that the tests need.
 pub(crate) struct PackageSetup {

@@ -31,15 +31,14 @@ from ._functions import (
     repair,
     sanitize,
 )
-from ._native import Decoder, Dialogue, Pipeline, ReplyReader, Script, State
+from ._native import Decoder, Dialogue, Pipeline, ReplyReader, Script, State, __version__
 from ._options import Options
 from ._partial import AsyncPartials, Partials, decode_into
 from ._types import *  # noqa: F403
 from ._types import __all__ as _type_names
 
-__version__ = "0.1.0"
-
 __all__ = [
+    "__version__",
     "AsyncDecoder",
     "AsyncPartials",
     "DecodeError",

@@ -12,9 +12,12 @@ def find_command() -> str:
     """Path of the command: among the scripts of this environment, of the user, or beside the package."""
     name = "tambour.exe" if os.name == "nt" else "tambour"
     package = os.path.dirname(os.path.abspath(__file__))
-    folders = [sysconfig.get_path("scripts"), os.path.dirname(sys.executable)]
-    if sys.version_info >= (3, 10):
-        folders.append(sysconfig.get_path("scripts", scheme=sysconfig.get_preferred_scheme("user")))
+    user_scheme = sysconfig.get_preferred_scheme("user")
+    folders = [
+        sysconfig.get_path("scripts"),
+        os.path.dirname(sys.executable),
+        sysconfig.get_path("scripts", scheme=user_scheme),
+    ]
     # `pip install --target FOLDER` puts scripts beside the packages.
     folders.append(os.path.join(os.path.dirname(package), "bin"))
     for folder in folders:

@@ -25,6 +25,14 @@ def to_plain(item: Any) -> Any:
     return dump(mode="json") if callable(dump) else item
 
 
+def set_usage(pipeline: Pipeline, usage: Any) -> None:
+    """Sets the token counts; those of an unknown form are left out."""
+    try:
+        pipeline.set_usage(to_plain(usage))
+    except (TypeError, ValueError):
+        return
+
+
 class CallCollector:
     """Calls whose arguments come in pieces."""
 

@@ -31,6 +31,7 @@ from ._types import (
 )
 
 __all__ = [
+    "__version__",
     "Decoder",
     "Dialogue",
     "PartialReader",
@@ -47,6 +48,8 @@ __all__ = [
     "repair",
     "sanitize",
 ]
+
+__version__: str
 
 _Text = str | bytes | bytearray | memoryview
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ._fields import CallCollector, get, to_plain
+from ._fields import CallCollector, get, set_usage, to_plain
 from ._native import Pipeline
 from ._partial import AsyncPartials, Partials, read_partials
 from ._streams import AsyncDecoder, ObjectDecoder, read_stream
@@ -71,7 +71,7 @@ class AnthropicAdapter:
             usage = to_plain(get(part, "usage"))
             if isinstance(usage, dict):
                 self._usage.update({key: value for key, value in usage.items() if value is not None})
-                pipeline.set_usage(self._usage)
+                set_usage(pipeline, self._usage)
             if (reason := get(get(item, "delta"), "stop_reason")) is not None:
                 self._reason = _REASONS.get(str(reason), "stop")
         elif kind == "error":

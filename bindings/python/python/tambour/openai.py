@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ._fields import CallCollector, get, to_plain
+from ._fields import CallCollector, get, set_usage
 from ._native import Pipeline
 from ._partial import AsyncPartials, Partials, read_partials
 from ._streams import AsyncDecoder, ObjectDecoder, read_stream
@@ -61,7 +61,7 @@ class OpenAiAdapter:
     def _push_chunk(self, pipeline: Pipeline, chunk: Any) -> list[AnyEvent]:
         events: list[AnyEvent] = []
         if (usage := get(chunk, "usage")) is not None:
-            pipeline.set_usage(to_plain(usage))
+            set_usage(pipeline, usage)
         if (error := get(chunk, "error")) is not None:
             self._fail(error)
         for choice in get(chunk, "choices") or []:
@@ -96,7 +96,7 @@ class OpenAiAdapter:
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
             response = get(event, "response")
             if (usage := get(response, "usage")) is not None:
-                pipeline.set_usage(to_plain(usage))
+                set_usage(pipeline, usage)
             if kind == "response.completed":
                 self._reason = "tool_calls" if self._has_call else "stop"
             elif kind == "response.incomplete":
