@@ -8,6 +8,7 @@ import inspect
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -151,26 +152,47 @@ def test_stubs_are_those_of_the_library(tmp_path):
     assert result.returncode == 0, result.stdout
 
 
-def test_a_clean_environment_without_a_compiler(tmp_path):
-    """The wheel installs from a folder alone, and the first program runs as printed."""
+def make_environment(folder, wheel):
+    """A clean environment with the wheel; returns its interpreter, and variables without any other program."""
+    environment = folder / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    variables = {"PATH": str(environment / "bin"), "HOME": str(folder)}
+    python = environment / "bin/python"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "--quiet"]
+    subprocess.run([*pip, "--no-index", wheel], check=True, env=variables)
+    return python, variables
+
+
+@pytest.fixture
+def wheel(tmp_path):
+    """A copy of the wheel under test."""
     wheels = os.environ.get("TAMBOUR_WHEELS")
     if wheels is None:
         pytest.skip("TAMBOUR_WHEELS is not set")
-    environment = tmp_path / "environment"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
-    variables = {"PATH": str(environment / "bin"), "HOME": str(tmp_path)}
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", environment / "bin/python"]
-    install = [*pip, "install", "--quiet", "--no-index", "--find-links", wheels, "tambour"]
-    subprocess.run(install, check=True, env=variables)
+    (path,) = pathlib.Path(wheels).glob("*.whl")
+    return pathlib.Path(shutil.copy(path, tmp_path))
+
+
+def test_a_clean_environment_without_a_compiler(tmp_path, wheel):
+    """The wheel installs from a file alone, and the first program runs as printed."""
+    python, variables = make_environment(tmp_path, wheel)
     program = programs(ROOT / "README.md")[0]
-    result = subprocess.run([environment / "bin/python", "-c", program], capture_output=True, text=True, env=variables)
+    result = subprocess.run([python, "-c", program], capture_output=True, text=True, env=variables)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines() == re.findall(r"# prints (.*)", program)
-    # Without the command, which another wheel carries, the message says so.
-    run_command = [environment / "bin/python", "-m", "tambour", "--version"]
-    result = subprocess.run(run_command, capture_output=True, text=True, env=variables, cwd=tmp_path)
+    # Without the command, the message says so.
+    command = [python, "-m", "tambour", "--version"]
+    result = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=tmp_path)
     assert result.returncode == 2 and "carries no command" in result.stderr
-    if command := os.environ.get("TAMBOUR"):
-        (environment / "bin/tambour").symlink_to(command)
-        result = subprocess.run(run_command, capture_output=True, text=True, env=variables, cwd=tmp_path)
-        assert result.returncode == 0 and result.stdout.startswith("tambour")
+
+
+def test_a_wheel_with_the_command(tmp_path, wheel):
+    """The command is on the path, and `python -m tambour` finds it."""
+    program = tmp_path / "tambour"
+    program.write_text("#!/bin/sh\necho tambour \"$@\"\n")
+    for _ in range(2):
+        subprocess.run([sys.executable, ROOT / "add_command.py", wheel, program], check=True)
+    python, variables = make_environment(tmp_path, wheel)
+    for command in ([python, "-m", "tambour", "a b"], [python.with_name("tambour"), "a b"]):
+        result = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=tmp_path)
+        assert (result.returncode, result.stdout) == (0, "tambour a b\n"), result.stderr

@@ -60,7 +60,6 @@ impl PackageSetup {
             let mut tests = Command::new(&python);
             tests.args(["-m", "pytest", "-p", "no:cacheprovider"]).current_dir(package());
             tests.env("TAMBOUR_GOLDEN", &golden).env("TAMBOUR_WHEELS", &wheels);
-            tests.env("TAMBOUR", repository_root().join("target/debug/tambour"));
             // Caches and compiled files do not belong beside the sources.
             tests.env("PYTHONDONTWRITEBYTECODE", "1").env("MYPY_CACHE_DIR", folder().join("mypy"));
             steps.run_step("Python package, tests", &mut tests);

@@ -8,7 +8,7 @@ use tambour::settings::all_settings;
 use tambour_bindings::input_end::{FINISH_REASONS, parse_end};
 use tambour_bindings::options::build_options;
 
-fn build(values: Value) -> tambour::Result<tambour::Options> {
+fn build(values: &Value) -> tambour::Result<tambour::Options> {
     let values: Map<String, Value> = values.as_object().cloned().unwrap_or_default();
     build_options(&values, Profile::Lenient)
 }
@@ -22,11 +22,11 @@ fn names_without_dots_are_unique() {
 
 #[test]
 fn both_spellings_set_the_option() {
-    let options = build(json!({"limits_input": 5, "limits.hold": 7, "profile": "strict"})).expect("options");
+    let options = build(&json!({"limits_input": 5, "limits.hold": 7, "profile": "strict"})).expect("options");
     assert_eq!((options.limits.input, options.limits.hold, options.profile), (5, 7, Profile::Strict));
-    let error = build(json!({"limits_inputs": 5})).expect_err("no option");
+    let error = build(&json!({"limits_inputs": 5})).expect_err("no option");
     assert!(error.to_string().contains("`limits_inputs`"), "{error}");
-    assert!(build(json!({"limits_input": -5})).is_err());
+    assert!(build(&json!({"limits_input": -5})).is_err());
 }
 
 #[test]
@@ -35,15 +35,15 @@ fn tools_may_be_a_list() {
     let function = json!({"name": "add", "description": "Adds.", "parameters": schema});
     for tool in [
         json!({"type": "function", "function": function}),
-        function.clone(),
+        function,
         json!({"name": "add", "input_schema": schema}),
     ] {
-        let tools = build(json!({ "tools": [tool] })).expect("tools").tools.expect("a registry");
+        let tools = build(&json!({ "tools": [tool] })).expect("tools").tools.expect("a registry");
         let tool = tools.get("add").expect("the tool");
         assert_eq!(tool.schema()["required"], json!(["a"]));
     }
     for tools in [json!([{}]), json!([5]), json!([{"name": "a"}, {"name": "a"}])] {
-        assert!(build(json!({ "tools": tools })).is_err(), "{tools}");
+        assert!(build(&json!({ "tools": tools })).is_err(), "{tools}");
     }
 }
 

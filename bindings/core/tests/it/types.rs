@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tambour::event::{
-    AsideKind, Completed, Event, EventCollector, Extension, Failure, Notice, ToolCall, ToolError, ToolResult,
+    AsideKind, Event, EventCollector, Extension, Failure, Notice, ToolCall, ToolError, ToolResult,
 };
 use tambour::{InputEnd, Options, Pipeline};
 use tambour_bindings::options::build_options;
@@ -96,7 +96,7 @@ fn rare_events() -> Vec<Event<'static>> {
         Event::Status { state: "running".into() },
         Event::Heartbeat { ts: "2026-01-01T00:00:00Z".into() },
         Event::Error(Failure::new("gone", "it is gone", true)),
-        Event::Completed(Box::new(Completed::default())),
+        Event::Completed(Box::default()),
         Event::Aside { kind: AsideKind::Comment, text: "a".into() },
         result(true).into(),
         result(false).into(),

@@ -66,6 +66,10 @@ def _make_shape(annotation: Any, known: dict[Any, _Shape]) -> _Shape:
         return shapes[0] if len(shapes) == 1 else _ANY
     if annotation in _PLAIN:
         return _ANY
+    if isinstance(annotation, (str, typing.ForwardRef)):
+        # A model that contains itself names itself.
+        name = annotation if isinstance(annotation, str) else annotation.__forward_arg__
+        return next((shape for model, shape in known.items() if model.__name__ == name), _ANY)
     try:
         if annotation in known:
             return known[annotation]
