@@ -13,8 +13,8 @@ const MIN_COVERAGE: f64 = 80.0;
 /// Version of cargo-llvm-cov to install if it is missing.
 const TOOL_VERSION: &str = "0.9.1";
 
-/// Packages without product code.
-const EXCLUDED_PACKAGES: [&str; 3] = ["bench-server", "xtask", "xtask-tools"];
+/// Packages without product code, and one whose tests are in Python.
+const EXCLUDED_PACKAGES: [&str; 4] = ["bench-server", "tambour-python", "xtask", "xtask-tools"];
 
 /// Variables that reduce the number of inputs of seeded tests. More inputs find more faults, but cover no
 /// more lines.

@@ -12,7 +12,7 @@ use crate::stamp;
 
 /// Paths to copy, from the root of the repository: all that a build of the tests reads.
 const COPIED_PATHS: &[&str] =
-    &["Cargo.toml", "Cargo.lock", "crates", "fixtures", "xtask", "benches", "examples", "docs"];
+    &["Cargo.toml", "Cargo.lock", "bindings", "crates", "fixtures", "xtask", "benches", "examples", "docs"];
 
 /// Longest run of a test program; a breakage that makes it hang is caught too.
 const MAX_TEST_TIME: Duration = Duration::from_secs(180);
