@@ -43,6 +43,44 @@ pub fn find_json(text: &str, is_strict: bool) -> (Option<FoundJson>, Vec<Finding
     (found.value.map(FoundJson::Text), judge(found.reports))
 }
 
+/// Like [`find_json`] without its findings, which cost a third of the time where a value is valid.
+#[must_use]
+pub fn find_json_value(text: &str) -> Option<FoundJson> {
+    match find_lone_object(text) {
+        Some(value) => Some(FoundJson::Value(value)),
+        None => find_json(text, false).0,
+    }
+}
+
+/// Parses the object of a text whose other text cannot hold a value, thinking or a comment; `None` if the
+/// object is not valid, or the text may have other parts.
+fn find_lone_object(text: &str) -> Option<Value> {
+    let (start, end) = (text.find('{')?, text.rfind('}')? + 1);
+    let object = text.get(start..end)?;
+    // An object without a key in quotes may be prose in brackets.
+    let has_key = object.strip_prefix('{')?.trim_start_matches([' ', '\n', '\r', '\t']).starts_with('"');
+    // In prose, a mark of another script may begin thinking.
+    let is_prose = |text: &str| {
+        text.bytes()
+            .all(|byte| !matches!(byte, b'[' | b']' | b'<' | b'>' | b'"' | b'{' | b'}' | b'\\' | 0xE2))
+    };
+    let (before, after) = (&text[..start], &text[end..]);
+    let fence_count = |text: &str| text.matches("```").count();
+    let is_fenced = fence_count(before) == 1
+        && before.trim_end().ends_with("```json")
+        && after.trim_start().starts_with("```")
+        && fence_count(after) == 1
+        && !before.contains("~~~");
+    let is_bare = !before.contains(['`', '~']) && !after.contains(['`', '~']);
+    if !has_key || !(is_fenced || is_bare) || !is_prose(before) || !is_prose(after) {
+        return None;
+    }
+    let mut limits = Limits::default();
+    limits.value = limits.value.max(object.len());
+    limits.items = limits.items.max(object.len());
+    json::parse_valid(object, &limits)
+}
+
 /// Returns whether the text may be members without brackets, or a quotation: forms that only
 /// [`json::find_displayed`] accepts.
 fn may_be_displayed(text: &str) -> bool {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyList, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyTuple};
 use tambour::InputEnd;
 use tambour_bindings::input_end::{failed_end, parse_end};
 
@@ -155,7 +155,7 @@ impl Decoder {
             }
             ChunkSource::Sequence(chunks, at) => {
                 let (chunks, start) = (chunks.clone_ref(py).into_bound(py), *at);
-                let mut batch = ChunkBatch::default();
+                let mut batch = ChunkBatch { bytes: Vec::with_capacity(BATCH_BYTES), error: None };
                 let end = batch.fill(&chunks, start)?;
                 self.source = ChunkSource::Sequence(chunks.unbind(), end);
                 let events = self.reading.feed(py, Input::Chunk(batch.chunk()))?;
@@ -209,7 +209,6 @@ impl Decoder {
 }
 
 /// Chunks of a list, joined.
-#[derive(Default)]
 struct ChunkBatch {
     bytes: Vec<u8>,
     /// Exception about the chunk after those in the batch.
@@ -219,18 +218,35 @@ struct ChunkBatch {
 impl ChunkBatch {
     /// Adds chunks from the index `start` on; returns the index after the last one.
     fn fill(&mut self, chunks: &Bound<'_, PyAny>, start: usize) -> PyResult<usize> {
-        let list = chunks.cast::<PyList>();
+        // The length is asked for again each time, since the list may change while it is read.
+        match chunks.cast::<PyList>() {
+            Ok(list) => self.fill_from(start, |at| (at < list.len()).then(|| list.get_item(at)).transpose()),
+            Err(_) => {
+                let tuple = chunks.cast::<PyTuple>()?;
+                self.fill_from(start, |at| {
+                    (at < tuple.len())
+                        .then(|| tuple.get_borrowed_item(at).map(|item| item.to_owned()))
+                        .transpose()
+                })
+            }
+        }
+    }
+
+    fn fill_from<'py>(
+        &mut self,
+        start: usize,
+        item_at: impl Fn(usize) -> PyResult<Option<Bound<'py, PyAny>>>,
+    ) -> PyResult<usize> {
         let mut at = start;
         while self.bytes.len() < BATCH_BYTES && at < start + BATCH_CHUNKS {
-            // The list may change while it is read.
-            let chunk = match (&list, chunks.cast::<PyTuple>()) {
-                (Ok(list), _) if at < list.len() => list.get_item(at)?,
-                (_, Ok(tuple)) if at < tuple.len() => tuple.get_item(at)?,
-                _ => break,
-            };
-            if let Err(error) = with_chunk(&chunk, |chunk| {
-                self.bytes.extend_from_slice(chunk.as_bytes());
-            }) {
+            let Some(chunk) = item_at(at)? else { break };
+            if let Ok(text) = chunk.cast::<PyString>()
+                && let Ok(text) = text.to_str()
+            {
+                self.bytes.extend_from_slice(text.as_bytes());
+            } else if let Err(error) =
+                with_chunk(&chunk, |chunk| self.bytes.extend_from_slice(chunk.as_bytes()))
+            {
                 self.error = Some(error);
                 break;
             }

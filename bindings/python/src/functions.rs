@@ -55,7 +55,7 @@ pub(crate) fn repair<'py>(
 /// Length of a text from which the interpreter's lock is released while its value is searched.
 const MIN_DETACHED_TEXT: usize = 16 << 10;
 
-/// Whether there is a value, the value, its text, and the findings.
+/// Flag that there is a value, the value, its text, and the findings.
 type FoundObjects<'py> = (bool, Option<Bound<'py, PyAny>>, Option<String>, Option<Bound<'py, PyList>>);
 
 /// Finds the JSON value of a text: returns whether there is one, the value, its text if numbers need all their
@@ -68,12 +68,17 @@ pub(crate) fn find_json<'py>(
     findings: bool,
 ) -> PyResult<FoundObjects<'py>> {
     let py = text.py();
-    let find = |text: &str| {
-        if text.len() < MIN_DETACHED_TEXT {
-            json::find_json(text, strict)
-        } else {
-            py.detach(|| json::find_json(text, strict))
+    let find_attached = |text: &str| {
+        if !strict
+            && !findings
+            && let Some(value) = json::find_json_value(text)
+        {
+            return (Some(value), Vec::new());
         }
+        json::find_json(text, strict)
+    };
+    let find = |text: &str| {
+        if text.len() < MIN_DETACHED_TEXT { find_attached(text) } else { py.detach(|| find_attached(text)) }
     };
     let (found, reports) = with_chunk(text, |chunk| match chunk {
         Chunk::Text(text) => find(text),

@@ -17,6 +17,10 @@ mod state;
 mod steps;
 mod values;
 
+/// Allocator of the native part: half of the time of a value is in allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Native part of the package `tambour`.
 #[pyo3::pymodule(gil_used = false)]
 mod _native {

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use tambour::limits::Limits;
 use tambour::repair::json::find_displayed;
-use tambour_bindings::json::{FoundJson, find_json};
+use tambour_bindings::json::{FoundJson, find_json, find_json_value};
 use tambour_bindings::partial::{PartialReader, ValueStep};
+use tambour_fixtures::random::RandomSource;
 use tambour_fixtures::{fixtures_folder, load_fixtures};
 
 #[test]
@@ -14,6 +15,11 @@ fn values_are_those_of_the_command() {
         let Ok(text) = std::str::from_utf8(&fixture.input) else { continue };
         let expected = find_displayed(text, &Limits::default());
         let (found, findings) = find_json(text, false);
+        let is_same = match (&found, find_json_value(text)) {
+            (Some(FoundJson::Text(_)), Some(FoundJson::Value(_))) => false,
+            (found, lone) => *found == lone,
+        };
+        assert!(is_same, "{}", fixture.name);
         // Values as deep as the limit are deeper than serde_json reads; those are compared as text.
         let read = |text: &str| serde_json::from_str::<Value>(text).map_err(|_| text.to_owned());
         let found = found.map(|value| match value {
@@ -25,6 +31,48 @@ fn values_are_those_of_the_command() {
         found_count += usize::from(found.is_some());
     }
     assert!(found_count > 1000, "{found_count}");
+}
+
+#[test]
+fn lone_objects_are_the_values_that_are_found() {
+    let parts = [
+        "Sure: ",
+        "\n",
+        "```json\n",
+        "```",
+        "```\n",
+        "[1] ",
+        "{\"a\": 1}",
+        "{\"a\": [{\"b\": \"}\"}]}",
+        "{x}",
+        "<think>",
+        "</think>",
+        "~~~\n",
+        "// no\n",
+        "'q' ",
+        "\"q\" ",
+        "{\"n\": 12345678901234567890123}",
+        "{\"a\": 1, \"a\": 2}",
+        " 42 ",
+        "`",
+        "> ",
+        "◁think▷",
+        "{",
+        "}",
+        "json",
+        "Done.",
+    ];
+    let mut random = RandomSource::new(7);
+    let mut lone_count = 0;
+    for _ in 0..60_000 {
+        let count = random.below(6) + 1;
+        let text: String = (0..count).map(|_| parts[random.below(parts.len())]).collect();
+        let (found, findings) = find_json(&text, false);
+        let value = find_json_value(&text);
+        assert_eq!(value, found, "{text:?}");
+        lone_count += usize::from(value.is_some() && !findings.is_empty());
+    }
+    assert!(lone_count > 1000, "{lone_count}");
 }
 
 #[test]

@@ -62,7 +62,7 @@ def _make_shape(annotation: Any, known: dict[Any, _Shape]) -> _Shape:
         return _make_shape(arguments[0], known)
     if origin in (typing.Union, types.UnionType):
         shapes = [_make_shape(argument, known) for argument in arguments if argument is not type(None)]
-        # Which of several forms a partial object has is not known before its end.
+        # The form of a partial object is not known before its end, if there are several.
         return shapes[0] if len(shapes) == 1 else _ANY
     if annotation in _PLAIN:
         return _ANY
@@ -200,7 +200,7 @@ class _Builder:
             try:
                 value = adapter.validate_python(value)
             except ValueError:
-                # Whether the reply is valid is decided at its end.
+                # The end of the reply decides whether it is valid.
                 value = None
         frame.put(value)
 
@@ -226,7 +226,7 @@ class _Builder:
         frames.append(frame)
 
     def _is_shown_as_root(self, frame: _Frame) -> bool:
-        """Whether a value is the one of the reply: prose in brackets has another form, or is empty."""
+        """Returns whether a value is the one of the reply: prose in brackets has another form, or is empty."""
         if self._shape.model is not None and frame.fields_set is None:
             return False
         if self._shape.form not in (None, type(frame.values)):

@@ -27,7 +27,7 @@ class Adapter(Protocol[Item]):
 
 
 class _Reading(Generic[Item]):
-    """What both kinds of readers share: a pipeline, the events that wait, and an exception behind them."""
+    """Shared part of both kinds of readers: a pipeline, the events that wait, and an exception behind them."""
 
     def __init__(self, pipeline: Pipeline, adapter: Adapter[Item]) -> None:
         self.pipeline = pipeline

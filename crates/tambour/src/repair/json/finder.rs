@@ -84,6 +84,14 @@ pub fn find(text: &str, limits: &Limits) -> FoundValue {
     }
 }
 
+/// Parses a text that is one valid object or array and nothing else; `None` for any other text, and where
+/// anything would have to be reported, such as a duplicate key. Stops at the first fault.
+#[doc(hidden)]
+#[must_use]
+pub fn parse_valid(text: &str, limits: &Limits) -> Option<Value> {
+    direct_parser::parse(text, limits).map(|(value, _)| value)
+}
+
 /// Like [`find`], but returns the value as JSON text in one line: of any size, and with all digits of its
 /// numbers.
 ///
