@@ -67,6 +67,18 @@ pub enum FieldKind {
     Object(String),
 }
 
+/// Keywords of languages among the names of fields.
+const KEYWORDS: &[&str] = &["yield"];
+
+impl FieldDefinition {
+    /// Name of the attribute: that of the field, with `_` behind a keyword.
+    #[must_use]
+    pub fn attribute(&self) -> String {
+        let suffix = if KEYWORDS.contains(&self.name.as_str()) { "_" } else { "" };
+        format!("{}{suffix}", self.name)
+    }
+}
+
 /// Class that an event or a result has under another name than its type in Rust.
 const RENAMED: &[(&str, &str)] = &[("PlanOutcome", "Plan"), ("OwnElement", "Element")];
 

@@ -65,7 +65,7 @@ impl Classes {
         let (mut by_name, mut by_event) = (HashMap::new(), HashMap::new());
         for definition in type_definitions() {
             let fields = definition.fields.into_iter().map(|field| PlainField {
-                attribute: PyString::intern(py, &field.name).unbind(),
+                attribute: PyString::intern(py, &field.attribute()).unbind(),
                 name: field.name,
                 kind: field.kind,
             });

@@ -39,8 +39,10 @@ class Record:
         data: dict[str, Any] = {}
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            if value is not None or field.name not in self._may_be_absent:
-                data[field.name] = _plain(value)
+            # A name that is a keyword of Python has `_` behind it.
+            name = field.name.removesuffix("_")
+            if value is not None or name not in self._may_be_absent:
+                data[name] = _plain(value)
         if self._is_open:
             data.update(data.pop("fields"))
         return data
@@ -115,7 +117,7 @@ fn write_class(text: &mut String, definition: &TypeDefinition) {
         let kind = type_name(&field.kind);
         let optional = if is_optional(field) && kind != "Any" { " | None" } else { "" };
         let default = if index >= first_default { " = None" } else { "" };
-        *text += &format!("    {}: {kind}{optional}{default}\n", field.name);
+        *text += &format!("    {}: {kind}{optional}{default}\n", field.attribute());
     }
 }
 
@@ -133,7 +135,7 @@ fn write_docstring(about: &str, fields: &[FieldDefinition]) -> String {
     lines += "\n";
     for field in described {
         lines += "\n";
-        lines += &wrap(&format!("{}: {}", field.name, field.about), "        ", "    ");
+        lines += &wrap(&format!("{}: {}", field.attribute(), field.about), "        ", "    ");
     }
     lines + "\n    \"\"\"\n\n"
 }

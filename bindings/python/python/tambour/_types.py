@@ -87,8 +87,10 @@ class Record:
         data: dict[str, Any] = {}
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            if value is not None or field.name not in self._may_be_absent:
-                data[field.name] = _plain(value)
+            # A name that is a keyword of Python has `_` behind it.
+            name = field.name.removesuffix("_")
+            if value is not None or name not in self._may_be_absent:
+                data[name] = _plain(value)
         if self._is_open:
             data.update(data.pop("fields"))
         return data
@@ -294,6 +296,7 @@ class Metadata(Record):
     repairs: Number of repairs.
     warnings: Number of findings of severity warning or error.
     reasks: Number of re-asks.
+    yield_: Step that gave the answer; only from callers that ask models.
     fallback_reason: Reason why the answer was replaced by the fallback, such as `parsing_error`; absent if it
         was not.
     unused_reason: Reason why the reply was not used as requested, although its text was preserved, such as
@@ -304,11 +307,12 @@ class Metadata(Record):
     exit_decision: Decision whether a dialogue action is over; only if a round was given (X-005).
     """
 
-    _may_be_absent: ClassVar[frozenset[str]] = frozenset(["fallback_reason", "unused_reason", "exit_decision"])
+    _may_be_absent: ClassVar[frozenset[str]] = frozenset(["yield", "fallback_reason", "unused_reason", "exit_decision"])
     dialect: str
     repairs: int
     warnings: int
     reasks: int
+    yield_: Literal["constrained", "plain", "repaired", "reasked", "fallback"] | None
     fallback_reason: str | None
     unused_reason: str | None
     truncated: bool
