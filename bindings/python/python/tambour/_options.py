@@ -35,6 +35,9 @@ class Options(TypedDict, total=False):
     examples: Any
     #: language of default texts; default zh
     text_language: Literal["zh", "en"]
+    #: length of one text in a grammar for constrained decoding, so that a model that repeats itself ends its
+    #: reply; in characters
+    grammar_text: int
     #: one reply; in bytes; default 16777216
     limits_input: int
     #: nesting of JSON values and elements, at most 512; in levels; default 128
