@@ -8,7 +8,6 @@ use super::json::JsonStyle;
 use super::json_tokens::StringBounds;
 use super::{CharClass, FreeText, Grammar, GrammarNote, Node, NoteKind, sequence_of};
 use crate::error::{Error, Result};
-use crate::options::Options;
 
 /// Maximum number of nodes of one grammar.
 const MAX_NODES: usize = 200_000;
@@ -27,13 +26,28 @@ pub struct GrammarLimits {
     pub queries: u32,
     /// Maximum length of a query in characters.
     pub query_chars: u32,
+    /// Maximum length of a text of an answer in characters; `None` is unbounded.
+    pub text_chars: Option<u32>,
 }
 
 impl GrammarLimits {
     /// Creates limits.
     #[must_use]
     pub fn new(queries: u32, query_chars: u32) -> GrammarLimits {
-        GrammarLimits { queries, query_chars }
+        GrammarLimits { queries, query_chars, text_chars: None }
+    }
+
+    /// Number of phases that a grammar unrolls, so that their ids are 1, 2, 3 and so on: at most `limit`, and few if
+    /// texts are bounded, since a model that repeats itself begins all of them.
+    #[must_use]
+    pub(crate) fn phases(&self, limit: usize) -> usize {
+        limit.clamp(1, if self.text_chars.is_some() { 4 } else { 16 })
+    }
+
+    /// Bound in characters of a text that is no answer, such as the text of a phase: half of that of an answer.
+    #[must_use]
+    pub(crate) fn aside_chars(&self) -> Option<u32> {
+        self.text_chars.map(|chars| chars.div_ceil(2))
     }
 }
 
@@ -261,19 +275,6 @@ pub(crate) fn search_queries(
     let comma = || Node::sequence([Node::literal(","), Node::token([Node::literal(" ")]).optional()]);
     let more = Node::sequence([comma(), query.clone()]).repeat(0, Some(limits.queries.saturating_sub(1)));
     Node::sequence([Node::literal("["), Node::sequence([query, more]).optional(), Node::literal("]")])
-}
-
-/// Number of phases that a grammar unrolls, so that their ids are 1, 2, 3 and so on; few if texts are bounded,
-/// since a model that repeats itself begins all of them.
-#[must_use]
-pub(crate) fn max_phases(options: &Options) -> usize {
-    options.limits.phases.clamp(1, if options.grammar_text.is_some() { 4 } else { 16 })
-}
-
-/// Bound in characters of a text that is no answer, such as the text of a phase: half of that of an answer.
-#[must_use]
-pub(crate) fn aside_chars(options: &Options) -> Option<u32> {
-    options.grammar_text.map(|chars| chars.div_ceil(2))
 }
 
 /// Changes the references of a schema that becomes part of another one, at `place`, such as `#/$defs/name`.

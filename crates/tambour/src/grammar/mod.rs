@@ -20,8 +20,8 @@ mod structural_tag;
 
 pub use builder::{GrammarBuilder, GrammarLimits};
 pub(crate) use builder::{
-    Prose, aside_chars, draft, gap, leading_draft, leave_query_rules, max_phases, move_references,
-    search_queries, tag_starts, text_element,
+    Prose, draft, gap, leading_draft, leave_query_rules, move_references, search_queries, tag_starts,
+    text_element,
 };
 pub use chars::CharClass;
 pub use free_text::{FreeText, TextAutomaton, TextState, sequence_of};

@@ -8,9 +8,7 @@ use crate::dialect::value_text::{self, TextPieces};
 use crate::error::Result;
 use crate::event::{DecisionSource, Event, Extension};
 use crate::exit::RoundAnswer;
-use crate::grammar::{
-    Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, aside_chars, leading_draft,
-};
+use crate::grammar::{Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, leading_draft};
 use crate::options::Options;
 
 /// Writes the answer of one reply: its message, and the contents of an `exit_decision` among the events.
@@ -110,7 +108,7 @@ pub(super) fn schema(options: &Options) -> Value {
 }
 
 /// Builds the grammar of the answer, from its schema.
-pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
+pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Grammar> {
     let mut builder = GrammarBuilder::default();
     let style = JsonStyle { space: JsonSpace::Pretty, escapes_tags: false };
     let mut schema = schema(options);
@@ -121,7 +119,7 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
         { "type": "integer", "minimum": min, "maximum": max },
         { "type": "number", "minimum": 2, "maximum": max },
     ] });
-    if let Some(chars) = aside_chars(options) {
+    if let Some(chars) = limits.aside_chars() {
         schema["properties"]["assessment"]["properties"]["reasoning"]["maxLength"] = chars.into();
         schema["properties"]["exit_reason"]["maxLength"] = chars.into();
     }

@@ -7,17 +7,15 @@ use super::modes::{AnswerRequirement, CallRequirement, PlanMode, plan_modes};
 use super::options;
 use super::write::{argument_definitions, definition_name};
 use crate::error::Result;
-use crate::grammar::{
-    Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, aside_chars, leading_draft,
-};
+use crate::grammar::{Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, leading_draft};
 use crate::options::Options;
 use crate::tool::RegisteredTool;
 
 /// Builds the grammar.
-pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
+pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Grammar> {
     let mut builder = GrammarBuilder::default();
     let style = JsonStyle { space: JsonSpace::Pretty, escapes_tags: false };
-    let plan = builder.json(&schema(options), style)?;
+    let plan = builder.json(&schema(options, limits), style)?;
     builder.restrict("the plan is in a fence that says `json`, with nothing around it but leading reasoning");
     builder.leave(&["example_echo", "limit_exceeded"], "a grammar neither compares nor measures texts");
     builder.leave(&["text_outside_plan"], "reasoning before the plan is accepted, and reported");
@@ -41,12 +39,12 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
 
 /// Returns the schema of a plan that calls only tools of the caller, with arguments that satisfy their
 /// schemas.
-pub(super) fn schema(options: &Options) -> Value {
+pub(super) fn schema(options: &Options, limits: &GrammarLimits) -> Value {
     let tools = options::plan_tools(options);
     let tools: Vec<&RegisteredTool> = options::callable_tools(&tools, options).collect();
     let definitions = argument_definitions(&tools);
     let modes = plan_modes(options::plan_variant(options));
-    let thought_chars = aside_chars(options);
+    let thought_chars = limits.aside_chars();
     let branches: Vec<Value> =
         modes.iter().flat_map(|mode| mode_schemas(mode, &tools, thought_chars)).collect();
     json!({ "oneOf": branches, "$defs": definitions })

@@ -4,15 +4,14 @@ use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::grammar::{
-    Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, aside_chars, leading_draft,
-    leave_query_rules, max_phases,
+    Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, leading_draft, leave_query_rules,
 };
 use crate::options::Options;
 
 /// Builds the grammar.
 pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Grammar> {
     let mut builder = GrammarBuilder::default();
-    let phase_count = max_phases(options);
+    let phase_count = limits.phases(options.limits.phases);
     builder.restrict(&format!("there are at most {phase_count} phases, with the ids from 1 on"));
     builder.restrict("the summary has no `<`; it is written `\\u003c`");
     leave_query_rules(&mut builder);
@@ -31,7 +30,7 @@ pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Gramm
         if let Some(id) = id {
             event["properties"]["data"]["properties"]["id"] = json!({ "const": id });
         }
-        if let Some(chars) = aside_chars(options)
+        if let Some(chars) = limits.aside_chars()
             && name.starts_with("phase")
         {
             let field = if id.is_some() && name == "phase_start" { "title" } else { "text" };
@@ -47,7 +46,7 @@ pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Gramm
     };
     let start = [line("serp_summary", None)?.optional(), line("thinking_start", None)?];
     // The bound of a text is hardly one if texts may come in any number of pieces.
-    let delta_count = |bounded: u32| options.grammar_text.map(|_| bounded);
+    let delta_count = |bounded: u32| limits.text_chars.map(|_| bounded);
     let mut phases = Vec::with_capacity(phase_count);
     for id in 1..=phase_count {
         let deltas = line("phase_delta", Some(id))?.repeat(0, delta_count(1));

@@ -4,8 +4,8 @@ use super::ThinkingMlOptions;
 use super::structure::ThinkingMlElement::{Final, Phase, Serp, Think, Thinking, Title};
 use crate::error::Result;
 use crate::grammar::{
-    CharClass, FreeText, Grammar, GrammarBuilder, GrammarLimits, Node, aside_chars, gap, leave_query_rules,
-    max_phases, search_queries, sequence_of, tag_starts, text_element,
+    CharClass, FreeText, Grammar, GrammarBuilder, GrammarLimits, Node, gap, leave_query_rules,
+    search_queries, sequence_of, tag_starts, text_element,
 };
 use crate::options::Options;
 
@@ -15,7 +15,7 @@ pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Gramm
     builder.restrict("there is no code fence, and at most eight characters of white space between tags");
     builder
         .restrict("no `<` before a letter, `/`, `!`, `?`, `|`, `_` or `<` in any text; it is written `&lt;`");
-    let phase_count = max_phases(options);
+    let phase_count = limits.phases(options.limits.phases);
     builder.restrict(&format!("there are at most {phase_count} phases, with the ids from 1 on"));
     leave_query_rules(&mut builder);
     if options.section::<ThinkingMlOptions>().is_block_optional {
@@ -28,7 +28,7 @@ pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Gramm
     let draft = Node::sequence([element(Think, false), gap()]).optional();
     let summary = Node::sequence([element(Serp, true), gap()]).optional();
     let mut parts = vec![gap(), draft, summary, Node::literal(format!("<{}>", Thinking.as_str())), gap()];
-    parts.push(phases(&mut builder, phase_count, aside_chars(options)));
+    parts.push(phases(&mut builder, phase_count, limits.aside_chars()));
     parts.extend([Node::literal(format!("</{}>", Thinking.as_str())), gap()]);
     parts.push(answer(&mut builder, options, limits));
     parts.push(Node::literal("\n").optional());

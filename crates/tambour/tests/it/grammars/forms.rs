@@ -192,19 +192,19 @@ fn fifty_tools_fit_in_every_form() {
     }
 }
 
-/// Reply with `count` copies of `piece` at the place of `{}` in `frame`.
+/// Reply with `count` copies of `piece` at the place of `@` in `frame`.
 fn repeat_in(frame: &str, piece: &str, count: usize) -> String {
-    frame.replace("{}", &piece.repeat(count))
+    frame.replace('@', &piece.repeat(count))
 }
 
 /// A model that repeats itself ends its reply, whatever it repeats: each text, list and repetition has a
 /// bound under `grammar.text`.
 #[test]
 fn a_bound_on_texts_ends_a_model_that_repeats_itself() {
-    let answer = "<thinking><phase id=\"1\"><title>T</title>t</phase></thinking><final>{}\n<!-- <serp_queries>\n[]\n</serp_queries> -->\n</final>";
-    let phase = "<thinking><phase id=\"1\"><title>T</title>{}</phase></thinking><final>a\n<!-- <serp_queries>\n[]\n</serp_queries> -->\n</final>";
-    let say = r#"{"assessment":{"understanding_level":5,"has_questions":true,"expressed_understanding":false,"reasoning":""},"response":{"咨询师":"{}"},"should_exit":false,"exit_reason":""}"#;
-    let deltas = "{\"event\":\"thinking_start\",\"data\":{}}\n{\"event\":\"phase_start\",\"data\":{\"id\":1,\"title\":\"T\"}}\n{\"event\":\"thinking_end\",\"data\":{}}\n{}{\"event\":\"final_end\",\"data\":{}}\n";
+    let answer = "<thinking><phase id=\"1\"><title>T</title>t</phase></thinking><final>@\n<!-- <serp_queries>\n[]\n</serp_queries> -->\n</final>";
+    let phase = "<thinking><phase id=\"1\"><title>T</title>@</phase></thinking><final>a\n<!-- <serp_queries>\n[]\n</serp_queries> -->\n</final>";
+    let say = r#"{"assessment":{"understanding_level":5,"has_questions":true,"expressed_understanding":false,"reasoning":""},"response":{"咨询师":"@"},"should_exit":false,"exit_reason":""}"#;
+    let deltas = "{\"event\":\"thinking_start\",\"data\":{}}\n{\"event\":\"phase_start\",\"data\":{\"id\":1,\"title\":\"T\"}}\n{\"event\":\"thinking_end\",\"data\":{}}\n@{\"event\":\"final_end\",\"data\":{}}\n";
     let delta = "{\"event\":\"final_delta\",\"data\":{\"text\":\"a\"}}\n";
     // Bound; frame; what is repeated, and the largest count of it.
     let cases: [(&str, u32, &str, &str, usize); 10] = [
@@ -213,10 +213,10 @@ fn a_bound_on_texts_ends_a_model_that_repeats_itself() {
         ("thinkingml", 50, phase, "a", 25),
         ("thinkingml", 2499, answer, "ab ", 833),
         ("ai_say", 50, say, "a", 51),
-        ("json_value", 2299, "{\"k\":\"{}\"}", "a", 2299),
-        ("json_value", 30, "{\"k\":[{}0]}", "0,", 15),
-        ("json_value", 30, "{\"k\":\"{}\"}", "\\n", 30),
-        ("filament", 60, "<content>{}</content>", "a", 60),
+        ("json_value", 2299, "{\"k\":\"@\"}", "a", 2299),
+        ("json_value", 30, "{\"k\":[@0]}", "0,", 15),
+        ("json_value", 30, "{\"k\":\"@\"}", "\\n", 30),
+        ("filament", 60, "<content>@</content>", "a", 60),
         ("jsonseq", 30, deltas, delta, 4),
     ];
     for (name, bound, frame, piece, count) in cases {
@@ -231,12 +231,12 @@ fn a_bound_on_texts_ends_a_model_that_repeats_itself() {
         assert!(matches!(gbnf.judge(&longer), Judgement::Refused(_)), "{name} {bound} {piece:?} by GBNF");
     }
     // White space and beginnings of a delimiter end, too, and so does code after code.
-    let without_end = [("thinkingml", answer, "\n"), ("filament", "<content>{}</content>", "a `b` ")];
+    let without_end = [("thinkingml", answer, "\n"), ("filament", "<content>@</content>", "a `b` ")];
     for (name, frame, piece) in without_end {
         let grammar = grammar(name, &[("grammar.text", json!(60))]).expect("it is small");
         let gbnf = GbnfEngine::new(&grammar.write(GrammarFormat::Gbnf));
         let mut lark = LarkEngine::new(&grammar.write(GrammarFormat::Lark));
-        let endless = repeat_in(&frame[..frame.find("{}").expect("a place") + 2], piece, 4000);
+        let endless = repeat_in(&frame[..frame.find('@').expect("a place") + 1], piece, 4000);
         assert!(matches!(gbnf.judge(&endless), Judgement::Refused(_)), "{name} {piece:?} by GBNF");
         assert!(matches!(lark.judge(&endless), Judgement::Refused(_)), "{name} {piece:?}");
     }
