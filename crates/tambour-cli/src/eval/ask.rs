@@ -102,6 +102,7 @@ impl ModelCaller {
             messages,
             dialect: contract.entry.name.to_owned(),
             max_reply_bytes: Some(contract.reading.limits.input),
+            constraint: contract.constraint.clone(),
             ..model.request.clone()
         };
         let mut replies: Vec<ReplyRecord> = Vec::new();
@@ -158,7 +159,10 @@ fn build_messages(
 async fn receive(upstream: &Upstream, request: &ModelRequest, limit: usize, record: &mut ReplyRecord) {
     let start_time = Instant::now();
     let end = match upstream.open(request).await {
-        Ok(reply) => receive_items(reply, start_time, limit, record).await,
+        Ok(reply) => {
+            record.constraint = reply.constraint().form.map(|form| form.name().to_owned());
+            receive_items(reply, start_time, limit, record).await
+        }
         Err(failure) => InputEnd::Failed(failure),
     };
     record.total_ms = Some(millis(start_time.elapsed()));

@@ -20,6 +20,7 @@ use crate::output::{self, severity_name};
 /// Step of the ladder that gave the answer; the words of `completed.metadata.yield`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rung {
+    Constrained,
     Plain,
     Repaired,
     Reasked,
@@ -166,6 +167,7 @@ impl Rung {
     /// Returns the word for the step.
     pub(super) fn name(self) -> &'static str {
         match self {
+            Rung::Constrained => "constrained",
             Rung::Plain => "plain",
             Rung::Repaired => "repaired",
             Rung::Reasked => "reasked",
@@ -237,6 +239,7 @@ impl<'a> ReportBuilder<'a> {
             (true, ..) => Rung::Fallback,
             (false, 1.., _) => Rung::Reasked,
             (false, 0, 1..) => Rung::Repaired,
+            (false, 0, 0) if group.first.constraint.is_some() => Rung::Constrained,
             (false, 0, 0) => Rung::Plain,
         };
         let (mut usage, mut total_ms) = (Value::Null, None);
@@ -328,6 +331,7 @@ impl<'a> ReportBuilder<'a> {
         sums.first_texts.extend(result.first_text_ms);
         sums.totals.extend(result.total_ms);
         match result.rung {
+            Rung::Constrained => row.yields.constrained += 1,
             Rung::Plain => row.yields.plain += 1,
             Rung::Repaired => row.yields.repaired += 1,
             Rung::Reasked => row.yields.reasked += 1,

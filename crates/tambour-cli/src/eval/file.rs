@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tambour::texts::explain_parse_error;
 use tambour_server::upstream::origins::{ValueOrigins, field_at, format_place};
-use tambour_server::upstream::{Price, Timeouts, UpstreamConfig, UpstreamSection};
+use tambour_server::upstream::{Constrain, Price, Timeouts, UpstreamConfig, UpstreamSection};
 
 use super::lines;
 
@@ -81,6 +81,9 @@ pub(super) struct RequestSection {
     pub(super) max_tokens: Option<u32>,
     pub(super) top_p: Option<f64>,
     pub(super) seed: Option<i64>,
+    /// Whether the contract is sent along; takes precedence over the field of the alias and the upstream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) constrain: Option<Constrain>,
 }
 
 /// Source of replies: exactly one of `upstream`, `alias` and `recorded`.

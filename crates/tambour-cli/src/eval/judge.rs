@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use tambour::dialect::{self, DialectEntry};
 use tambour::event::{FinishReason, ReplyAppraisal, ReplyWorth};
 use tambour::verdict::{Contract, Verdict};
 use tambour::{Event, Finding, InputEnd, Options, Pipeline, Profile, Sink};
-use tambour_server::upstream::reply_worth;
+use tambour_server::upstream::{Constrain, Constraint, ConstraintForms, reply_worth};
 
 use super::file::ContractSection;
 use super::lines::MAX_REPLY_BYTES;
@@ -23,6 +24,8 @@ pub(super) struct ReplyContract {
     pub(super) reading: Options,
     /// Options under which a reply is checked as written.
     raw: Options,
+    /// Contract to send along, if replies are to be constrained.
+    pub(super) constraint: Option<Constraint>,
 }
 
 /// Judgement of a reply.
@@ -89,7 +92,30 @@ impl ReplyContract {
         if section.profile.as_deref() != Some("lenient") {
             raw.profile = Profile::Strict;
         }
-        Ok(ReplyContract { entry, reading: options, raw })
+        Ok(ReplyContract { entry, reading: options, raw, constraint: None })
+    }
+
+    /// Adds the contract to send along.
+    ///
+    /// # Errors
+    /// Replies must be constrained, but the contract has no form or cannot be written.
+    pub(super) fn add_forms(&mut self, constrain: Constrain) -> Result<()> {
+        if constrain == Constrain::Off {
+            return Ok(());
+        }
+        let is_required = constrain == Constrain::Required;
+        let name = self.entry.name;
+        let forms = match ConstraintForms::of_contract(self.entry, &self.reading) {
+            Err(error) if is_required => {
+                return Err(error).with_context(|| format!("`constrain`: the contract of `{name}`"));
+            }
+            Ok(None) if is_required => {
+                bail!("`constrain`: `{name}` has no form that a server could be given")
+            }
+            forms => forms.ok().flatten(),
+        };
+        self.constraint = forms.map(|forms| Constraint { is_required, forms: Arc::new(forms) });
+        Ok(())
     }
 
     /// Judges a reply.

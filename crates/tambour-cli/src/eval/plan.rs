@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tambour::texts::{format_count, list_names};
 use tambour_server::Config;
 use tambour_server::upstream::urls::mask_url;
-use tambour_server::upstream::{ModelRequest, Price, Timeouts, UpstreamConfig, UpstreamKind};
+use tambour_server::upstream::{Constrain, ModelRequest, Price, Timeouts, UpstreamConfig, UpstreamKind};
 
 use super::file::{EvalFile, SourceSection};
 use super::judge::ReplyContract;
@@ -256,6 +256,7 @@ impl EvalPlan {
         let prompts = self.file.prompts.as_ref().context("there are no prompts")?;
         let (mut system_prompt, mut instructions) = (prompts.system_prompt.clone(), prompts.instructions);
         let (mut overrides, mut max_reasks) = (BTreeMap::new(), self.file.max_reasks);
+        let mut constrain = self.file.request.constrain;
         let mut dialects: Vec<String> = self.file.contract.names().into_iter().map(str::to_owned).collect();
         let (mut upstream, mut model) = (section.upstream.clone(), section.model.clone());
         if let Some(name) = &section.alias {
@@ -275,6 +276,7 @@ impl EvalPlan {
             system_prompt = alias.system_prompt.clone().or(system_prompt);
             instructions = alias.instructions.unwrap_or(instructions);
             max_reasks = alias.max_reasks.unwrap_or(max_reasks);
+            constrain = constrain.or(alias.constrain);
             if let Some(dialect) = &alias.dialect {
                 dialects = vec![dialect.clone()];
             }
@@ -303,12 +305,16 @@ impl EvalPlan {
             seed: parameters.seed,
             ..ModelRequest::default()
         };
-        let entry = json!({
+        let mut entry = json!({
             "name": name,
             "upstream": {"kind": upstream_config.kind, "url": mask_url(&upstream_config.url)},
             "model": shown_model, "dialects": dialects, "options": overrides, "max_reasks": max_reasks,
             "system_prompt": system_prompt, "instructions": instructions,
         });
+        let constrain = constrain.or(upstream_config.constrain).unwrap_or_default();
+        if constrain != Constrain::Off {
+            entry["constrain"] = constrain.name().into();
+        }
         let prices = upstream_config.prices.clone();
         let model_source = ModelSource {
             upstream,
@@ -326,6 +332,7 @@ impl EvalPlan {
             if contract.entry.prompt.is_none() {
                 contract = ReplyContract::new(dialect, &self.file.contract, folder, &overrides, false)?;
             }
+            contract.add_forms(constrain)?;
             self.contracts.push(contract);
             let contract = self.contracts.len() - 1;
             for index in 0..self.prompts.prompts.len() {

@@ -46,6 +46,9 @@ pub(super) struct ReplyRecord {
     /// Milliseconds from the request to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) total_ms: Option<u64>,
+    /// Form in which the contract was sent along.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) constraint: Option<String>,
     /// Failure that ended the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<Failure>,
@@ -84,6 +87,7 @@ struct RecordedLine {
     usage: Value,
     first_text_ms: Option<u64>,
     total_ms: Option<u64>,
+    constraint: Option<String>,
     error: Option<Failure>,
     #[serde(default)]
     prompt: Value,
@@ -150,6 +154,7 @@ impl ReplyRecord {
             usage: record.usage,
             first_text_ms: record.first_text_ms,
             total_ms: record.total_ms,
+            constraint: record.constraint,
             error: record.error,
             prompt: record.prompt,
             ..ReplyRecord::default()

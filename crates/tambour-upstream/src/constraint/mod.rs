@@ -14,11 +14,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tambour::Options;
+use tambour::dialect::DialectEntry;
+use tambour::verdict::{Contract, ContractForm};
 
 pub(crate) use apply::unconstrained_failure;
 pub use probe::{ConstraintProbes, FieldState, ProbedField, ProbedServer};
 pub(crate) use table::ConstraintServer;
 pub use table::constraint_servers;
+
+/// Dialects whose whole reply may be a value of their JSON Schema.
+const SCHEMA_DIALECTS: [&str; 3] = ["ai_say", "aiplan", "json_value"];
 
 /// Whether the contract of a reply is sent to the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
@@ -94,6 +100,31 @@ impl ConstraintForms {
             size += text.len();
         }
         ConstraintForms { contents, hash: hasher.finish(), size }
+    }
+
+    /// Writes the forms of a dialect's contract under these options; `None` if it has no form.
+    ///
+    /// # Errors
+    /// A schema is one that no form can follow, or a form would be too large.
+    pub fn of_contract(
+        entry: &'static DialectEntry,
+        options: &Options,
+    ) -> tambour::Result<Option<ConstraintForms>> {
+        if !ContractForm::Gbnf.exists_for(entry) {
+            return Ok(None);
+        }
+        let contract = Contract::Dialect(entry);
+        let text = |form| contract.write(form, options);
+        let json = |form| text(form).map(|text| serde_json::from_str::<Value>(&text).unwrap_or_default());
+        let mut contents = vec![
+            (ConstraintForm::Gbnf, text(ContractForm::Gbnf)?.into()),
+            (ConstraintForm::Lark, text(ContractForm::Lark)?.into()),
+            (ConstraintForm::StructuralTag, json(ContractForm::StructuralTag)?),
+        ];
+        if SCHEMA_DIALECTS.contains(&entry.name) {
+            contents.push((ConstraintForm::JsonSchema, json(ContractForm::JsonSchema)?));
+        }
+        Ok(Some(ConstraintForms::new(contents)))
     }
 
     /// Content of a form; `None` if the contract does not have it.

@@ -276,3 +276,54 @@ fn a_run_that_is_killed_while_models_write_goes_on() {
         assert_eq!(again["rows"][0], row);
     }
 }
+
+/// A model that obeys a grammar, or ignores it and answers with prose.
+fn model_with_grammars(obeys: bool) -> ScriptedModel {
+    ScriptedModel::start(move |body, _| {
+        let grammar = body["grammar"].as_str().filter(|_| obeys);
+        Answer::Reply(match grammar {
+            // The canary, which only an engine of grammars writes.
+            Some(grammar) if grammar.contains("Zyqumbra-47") => "Zyqumbra-47".to_owned(),
+            Some(_) => VALID_REPLY.to_owned(),
+            None => "It is 4, I think.".to_owned(),
+        })
+    })
+}
+
+/// Requests with a question of the prompts.
+fn questions(model: &ScriptedModel) -> Vec<Value> {
+    model.requests().into_iter().filter(|body| last_text(body).starts_with("question")).collect()
+}
+
+#[test]
+fn contracts_are_sent_along_where_the_server_obeys_them() {
+    let folder = new_folder("eval-constrain");
+    write_file(&folder, "prompts.jsonl", prompts(2));
+    let run = |model: &ScriptedModel, constrain: &str, run: &str| {
+        let more = format!("max_reasks = 0\n[request]\nconstrain = \"{constrain}\"");
+        let file = model_file(model, "thinkingml", &more)
+            .replace("kind = \"openai\"", "kind = \"openai\"\nserver = \"llama.cpp\"");
+        let ran = eval(&folder, &file, &["--run", run, "--format", "json"]);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+        report["rows"][0].clone()
+    };
+    let model = model_with_grammars(true);
+    let row = run(&model, "auto", "obeyed");
+    let steps = json!({"constrained": 2, "plain": 0, "repaired": 0, "reasked": 0, "fallback": 0});
+    assert_eq!(row["yield"], steps, "{row}");
+    let asked = questions(&model);
+    assert_eq!(asked.len(), 2);
+    assert!(asked.iter().all(|body| body["grammar"].as_str().is_some_and(|text| text.contains("<final>"))));
+    assert!(lines(&folder, "obeyed/replies.jsonl").iter().all(|line| line["constraint"] == "gbnf"));
+    // A model that answers with prose gets no grammar, and none is asked that must have one.
+    let model = model_with_grammars(false);
+    let row = run(&model, "auto", "ignored");
+    assert_eq!(row["yield"]["constrained"], 0, "{row}");
+    assert!(questions(&model).iter().all(|body| body.get("grammar").is_none()));
+    let model = model_with_grammars(false);
+    let row = run(&model, "required", "required");
+    assert_eq!((&row["failed"], questions(&model).len()), (&json!(2), 0), "{row}");
+    let model = model_with_grammars(true);
+    assert_eq!(run(&model, "off", "off")["yield"]["constrained"], 0);
+    assert!(model.requests().iter().all(|body| body.get("grammar").is_none()));
+}

@@ -1,19 +1,16 @@
 //! Constraint of a new message: its contract in the forms that servers take.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tambour::Options;
 use tambour::dialect::{self, DialectEntry};
-use tambour::verdict::{Contract, ContractForm};
+use tambour::verdict::ContractForm;
 
 use super::NewMessage;
 use crate::base::problem::Problem;
 use crate::http::app::App;
 use crate::http::contracts::content_of;
 use crate::tools::OfferedTool;
-use crate::upstream::{Constrain, Constraint, ConstraintForm, ConstraintForms, Upstream};
-
-/// Dialects whose whole reply may be a value of their JSON Schema.
-const SCHEMA_DIALECTS: [&str; 3] = ["ai_say", "aiplan", "json_value"];
+use crate::upstream::{Constrain, Constraint, ConstraintForms, Upstream};
 
 impl NewMessage {
     /// Returns the contract to send along; `None` if it is not to be sent, or has no form. The field of the
@@ -72,22 +69,9 @@ impl NewMessage {
 
 /// Writes the forms of a contract; also returns their size in bytes.
 fn write_forms(entry: &'static DialectEntry, options: &Options) -> Result<(ConstraintForms, usize), Problem> {
-    let contract = Contract::Dialect(entry);
-    let text = |form| {
-        contract
-            .write(form, options)
-            .map_err(|error| Problem::invalid("grammar_impossible", error.to_string()))
-    };
-    let json = |form| text(form).map(|text| serde_json::from_str::<Value>(&text).unwrap_or_default());
-    let mut contents = vec![
-        (ConstraintForm::Gbnf, text(ContractForm::Gbnf)?.into()),
-        (ConstraintForm::Lark, text(ContractForm::Lark)?.into()),
-        (ConstraintForm::StructuralTag, json(ContractForm::StructuralTag)?),
-    ];
-    if SCHEMA_DIALECTS.contains(&entry.name) {
-        contents.push((ConstraintForm::JsonSchema, json(ContractForm::JsonSchema)?));
-    }
-    let forms = ConstraintForms::new(contents);
+    let forms = ConstraintForms::of_contract(entry, options)
+        .map_err(|error| Problem::invalid("grammar_impossible", error.to_string()))?;
+    let forms = forms.unwrap_or_default();
     let size = forms.size();
     Ok((forms, size))
 }
