@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use serde_json::json;
+use serde_json::{Value, json};
 use tambour::state::{AppliedBlock, AttachedState, HistoryPoint};
 use tambour_bindings::state::{StateStore, read_point};
 
@@ -79,7 +79,10 @@ impl State {
         let py = operations.py();
         // An event of the package stands for its data.
         let operations = match operations.getattr_opt("to_dict")? {
-            Some(to_dict) => read_value(&to_dict.call0()?)?["data"].take(),
+            Some(to_dict) => match read_value(&to_dict.call0()?)? {
+                Value::Object(mut fields) => fields.remove("data").unwrap_or(Value::Object(fields)),
+                value => value,
+            },
             None => read_value(operations)?,
         };
         let store = &mut self.store;

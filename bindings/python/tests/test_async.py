@@ -89,6 +89,31 @@ def test_cancelling_in_the_middle():
     run(main())
 
 
+def test_a_cancelled_reply_does_not_end_as_a_whole_one():
+    async def main():
+        async def source():
+            yield "It is"
+            await asyncio.sleep(3600)
+
+        decoder = tambour.decode(source(), "plain")
+        seen = []
+
+        async def consume():
+            async for event in decoder:
+                seen.append(event)
+
+        task = asyncio.create_task(consume())
+        while not any(isinstance(event, FinalDelta) for event in seen):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [event async for event in decoder] == []
+        assert not any(isinstance(event, Completed) for event in seen)
+
+    run(main())
+
+
 def test_an_early_end_closes_the_source():
     async def main():
         closed = []

@@ -198,3 +198,19 @@ def test_work_is_linear():
 
     small, large = count_steps(4_000), count_steps(8_000)
     assert large < 2.1 * small
+
+
+def test_a_source_that_breaks_gives_no_valid_object():
+    class One(BaseModel):
+        size: int
+
+    def source():
+        yield '{"size": 1'
+        raise ConnectionError("lost")
+
+    stream = decode_into(One, source())
+    with pytest.raises(ConnectionError):
+        for _ in stream:
+            pass
+    with pytest.raises(tambour.DecodeError):
+        stream.final()

@@ -81,3 +81,21 @@ def test_values_are_copies():
     state.value["a"].append(2)
     assert state.value == {"a": [1]}
     assert repr(state) == 'State({"a":[1]})'
+
+
+def test_operations_of_objects_with_to_dict():
+    class Operations:
+        def __init__(self, value):
+            self.value = value
+
+        def to_dict(self):
+            return self.value
+
+    operations = [["SET", "a", 1]]
+    for value in (operations, {"operations": operations}, {"data": {"operations": operations}}):
+        state = tambour.State({})
+        state.apply(Operations(value))
+        assert state.value == {"a": 1}, value
+    for value in (1, "x", None):
+        with pytest.raises((TypeError, ValueError, tambour.TambourError)):
+            tambour.State({}).apply(Operations(value))

@@ -349,6 +349,10 @@ class Partials(_PartialsBase[T]):
                 item = next(self._source)
             except StopIteration:
                 return self._finish()
+            except BaseException:
+                # What came so far is not a whole reply.
+                self._has_ended = True
+                raise
             if self._push(item):
                 value: T = self._target.value
                 return value
@@ -377,6 +381,10 @@ class AsyncPartials(_PartialsBase[T]):
                 item = await self._source.__anext__()
             except StopAsyncIteration:
                 return self._finish()
+            except BaseException:
+                # What came so far is not a whole reply.
+                self._has_ended = True
+                raise
             if self._push(item):
                 value: T = self._target.value
                 return value

@@ -92,6 +92,10 @@ class ObjectDecoder(_Reading[Any]):
                 self._finish()
             except Exception as error:
                 self._fail(error)
+            except BaseException:
+                # Cancelled or interrupted: what came so far is not a whole reply.
+                self._clear()
+                raise
             else:
                 self._push(item)
         return self._queue.popleft()
@@ -129,6 +133,10 @@ class AsyncDecoder(_Reading[Any]):
                 self._finish()
             except Exception as error:
                 self._fail(error)
+            except BaseException:
+                # Cancelled or interrupted: what came so far is not a whole reply.
+                self._clear()
+                raise
             else:
                 self._push(item)
         return self._queue.popleft()

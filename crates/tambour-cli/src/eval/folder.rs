@@ -87,8 +87,10 @@ impl RunFolder {
                     "{name} holds a run of another evaluation: `{field}` differs; `--run DIR` names another folder"
                 );
             }
-        } else if path.join(REPLIES).exists() {
-            bail!("{name} has {REPLIES} but no {MANIFEST}: it is not the folder of a run");
+        } else if let Some(file) =
+            [REPLIES, REASKS, FAILURES, REPORT].into_iter().find(|file| path.join(file).exists())
+        {
+            bail!("{name} has {file} but no {MANIFEST}: it is not the folder of a run");
         } else {
             let text = serde_json::to_string_pretty(manifest)? + "\n";
             folder.write_file(MANIFEST, text.as_bytes())?;

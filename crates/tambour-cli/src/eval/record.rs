@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 use tambour::Severity;
 
@@ -19,12 +19,17 @@ use super::plan::{EvalPlan, SourceKind};
 use super::reply::ReplyRecord;
 use crate::output;
 
-/// Writes the files of a run to a folder; files of these names are replaced.
+/// Writes the files of a run to a folder.
 ///
 /// # Errors
-/// The run cannot be read, or a file cannot be written.
+/// The run cannot be read, or a file cannot be written or is there already.
 pub(super) fn write(run: &RunFolder, plan: &EvalPlan, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    // Nothing is replaced: neither the run itself nor files of the user.
+    if entries.next().is_some() {
+        bail!("{} is not empty; `--record DIR` takes a new folder", folder.display());
+    }
     let file_names = file_names(plan);
     let mut files = Vec::new();
     for name in &file_names {

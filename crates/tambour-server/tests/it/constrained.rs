@@ -394,6 +394,22 @@ async fn a_refused_contract_gets_the_next_weaker_form_with_a_notice() {
 }
 
 #[tokio::test]
+async fn an_error_that_a_clients_field_may_have_caused_is_not_remembered() {
+    let is_refusing = Arc::new(Mutex::new(true));
+    let shared = is_refusing.clone();
+    let behaviour = move |_: &str| match *shared.lock().unwrap() {
+        true => Behaviour::RefuseLarge(400),
+        false => Behaviour::Obey,
+    };
+    let mock = scripted_server(server_form("llama.cpp"), behaviour, GOOD_REPLY).await;
+    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
+    let request = thinking_request(&json!({"upstream_fields": {"top_k": 3}}));
+    assert_ne!(end_yield(&ask(&tambour, &request).await), "constrained");
+    *is_refusing.lock().unwrap() = false;
+    assert_eq!(end_yield(&ask(&tambour, &thinking_request(&json!({}))).await), "constrained");
+}
+
+#[tokio::test]
 async fn a_server_that_says_nothing_delays_a_message_only_for_a_while() {
     let gate = Gate::new();
     let silence = gate.clone();
@@ -443,6 +459,10 @@ async fn fields_of_the_client_win() {
         json!({"upstream_fields": {"grammar": "root ::= \"mine\""}}),
         json!({"upstream_fields": {"json_schema": {"type": "object"}}}),
         json!({"upstream_fields": {"structured_outputs": {"regex": "a"}}}),
+        // A null would take the place of the form.
+        json!({"upstream_fields": {"grammar": null}}),
+        json!({"upstream_fields": {"response_format": null}}),
+        json!({"upstream_fields": {"tools": []}}),
     ] {
         let before = mock.calls().started;
         ask(&tambour, &thinking_request(&fields)).await;

@@ -420,6 +420,7 @@ async fn options_are_listed_with_what_they_take() {
             ("filament.protocols", _) => json!("core"),
             ("filament.structure", _) => json!({"mandatory": ["content"]}),
             ("json_value.schema", _) => json!({"type": "object"}),
+            ("grammar.text", _) => json!(200),
             (_, "") => json!("x"),
             (_, default) => json!(default),
         };

@@ -57,6 +57,7 @@ impl HttpService {
         {
             Ok(Ok(reply)) => {
                 metrics.count_constraint(upstream, report.form.map_or("none", |form| form.name()));
+                self.note_refusals(request, &report);
                 return Ok((reply, report));
             }
             Ok(Err(failure)) => return Err(failure),
@@ -75,7 +76,21 @@ impl HttpService {
             "a reply is not constrained"
         );
         let reply = self.open(request, headers, &Map::new(), |_| false, on_failure).await?;
+        self.note_refusals(request, &report);
         Ok((reply, report))
+    }
+
+    /// Remembers refusals once the same request has succeeded without those forms: anything else can be the reason
+    /// of an error. A field that a client adds can be it, too.
+    fn note_refusals(&self, request: &ModelRequest, report: &ConstraintReport) {
+        let Some(constraint) = request.constraint.as_ref().filter(|_| request.extra_fields.is_empty()) else {
+            return;
+        };
+        let CallTarget { base, model, .. } = self.call_target(request);
+        let probed = self.probes().model(base.unwrap_or_default(), model);
+        for form in &report.refused {
+            probed.note_refusal(*form, constraint.forms.hash);
+        }
     }
 
     /// Requests a constrained reply. `Err` is the reason why the reply cannot be constrained; `Ok` is the
@@ -112,12 +127,12 @@ impl HttpService {
             let is_obeyed = ability.states.get(index) == Some(&super::FieldState::Obeyed);
             let Some(members) = field.members(&constraint.forms).filter(|_| is_obeyed) else { continue };
             let hash = constraint.forms.hash;
-            if !probed.has_refused(index, hash) {
+            if !probed.has_refused(field.form, hash) {
                 let refuses = |failure: &Failure| names_constraint(failure, field);
                 let open_result =
                     self.open(request, headers.clone(), &members, refuses, &mut *on_failure).await;
                 match open_result {
-                    Err(failure) if refuses(&failure) => probed.note_refusal(index, hash),
+                    Err(failure) if refuses(&failure) => {}
                     Ok(reply) => {
                         report.form = Some(field.form);
                         return Ok(Ok(reply));

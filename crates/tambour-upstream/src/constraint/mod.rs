@@ -26,6 +26,9 @@ pub use table::constraint_servers;
 /// Dialects whose whole reply may be a value of their JSON Schema.
 const SCHEMA_DIALECTS: [&str; 3] = ["ai_say", "aiplan", "json_value"];
 
+/// Maximum size in bytes of a form that is sent; larger ones are left out.
+const MAX_FORM_BYTES: usize = 2 << 20;
+
 /// Whether the contract of a reply is sent to the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -113,16 +116,29 @@ impl ConstraintForms {
         if !ContractForm::Gbnf.exists_for(entry) {
             return Ok(None);
         }
-        let contract = Contract::Dialect(entry);
-        let text = |form| contract.write(form, options);
-        let json = |form| text(form).map(|text| serde_json::from_str::<Value>(&text).unwrap_or_default());
-        let mut contents = vec![
-            (ConstraintForm::Gbnf, text(ContractForm::Gbnf)?.into()),
-            (ConstraintForm::Lark, text(ContractForm::Lark)?.into()),
-            (ConstraintForm::StructuralTag, json(ContractForm::StructuralTag)?),
+        let mut forms = vec![
+            (ConstraintForm::Gbnf, ContractForm::Gbnf),
+            (ConstraintForm::Lark, ContractForm::Lark),
+            (ConstraintForm::StructuralTag, ContractForm::StructuralTag),
         ];
         if SCHEMA_DIALECTS.contains(&entry.name) {
-            contents.push((ConstraintForm::JsonSchema, json(ContractForm::JsonSchema)?));
+            forms.push((ConstraintForm::JsonSchema, ContractForm::JsonSchema));
+        }
+        let mut contents = Vec::new();
+        for (form, written) in forms {
+            let text = Contract::Dialect(entry).write(written, options)?;
+            if text.len() > MAX_FORM_BYTES {
+                continue;
+            }
+            let content = match form {
+                ConstraintForm::Gbnf | ConstraintForm::Lark => Value::String(text),
+                // Left out if it nests deeper than JSON is read.
+                _ => match serde_json::from_str(&text) {
+                    Ok(content) => content,
+                    Err(_) => continue,
+                },
+            };
+            contents.push((form, content));
         }
         Ok(Some(ConstraintForms::new(contents)))
     }

@@ -191,22 +191,28 @@ impl ProbedModel {
             return ability;
         }
         let ability = Arc::new(probe.run().await);
-        self.lock().ability = Some(ability.clone());
+        let mut results = self.lock();
+        results.ability = Some(ability.clone());
+        // The server may be another one now.
+        results.refusals.clear();
         ability
     }
 
-    /// Returns `true` if the server has refused the contract in the field.
-    pub(super) fn has_refused(&self, field: usize, contract: u64) -> bool {
-        self.lock().refusals.contains(&(field, contract))
+    /// Returns `true` if the server has refused the contract in the form.
+    pub(super) fn has_refused(&self, form: ConstraintForm, contract: u64) -> bool {
+        self.lock().refusals.contains(&(form, contract))
     }
 
-    /// Remembers that the server has refused the contract in the field.
-    pub(super) fn note_refusal(&self, field: usize, contract: u64) {
+    /// Remembers that the server has refused the contract in the form.
+    pub(super) fn note_refusal(&self, form: ConstraintForm, contract: u64) {
         let mut results = self.lock();
+        if results.refusals.contains(&(form, contract)) {
+            return;
+        }
         if results.refusals.len() >= MAX_REFUSALS {
             results.refusals.pop_front();
         }
-        results.refusals.push_back((field, contract));
+        results.refusals.push_back((form, contract));
     }
 }
 

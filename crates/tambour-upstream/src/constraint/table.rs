@@ -47,7 +47,10 @@ pub(super) struct ConstraintField {
 /// Fields of the servers with OpenAI's interface by which a client sets a form.
 const OPENAI_OWN_FIELDS: &[&str] = &[
     "ebnf",
+    "functions",
     "grammar",
+    "grammar_lazy",
+    "grammar_triggers",
     "guided_choice",
     "guided_grammar",
     "guided_json",
@@ -57,6 +60,8 @@ const OPENAI_OWN_FIELDS: &[&str] = &[
     "response_format",
     "structural_tag",
     "structured_outputs",
+    "tool_choice",
+    "tools",
 ];
 
 const GRAMMAR: ConstraintField =
@@ -195,12 +200,13 @@ impl ConstraintServer {
         known.map_or_else(|| of_kind().collect(), |server| vec![server])
     }
 
-    /// First field by which the extra fields of a request set a form.
+    /// First field by which the extra fields of a request set a form, or something that a service refuses beside a
+    /// form. A null counts, too: it would stand in the place of the form.
     pub(super) fn own_field(&self, extra_fields: &Map<String, Value>) -> Option<&'static str> {
         let is_set = |path: &str| {
             let mut names = path.split('.');
             let first = names.next().and_then(|name| extra_fields.get(name));
-            names.fold(first, |value, name| value?.get(name)).is_some_and(|value| !value.is_null())
+            names.fold(first, |value, name| value?.get(name)).is_some()
         };
         self.own_fields.iter().copied().find(|path| is_set(path))
     }

@@ -1,8 +1,10 @@
 //! Bounds on the texts and lists of a grammar, so that a model that repeats itself ends its reply
 //! (`grammar.text`).
 
+use super::builder::MAX_NODES;
 use super::free_text::{TextAutomaton, TextState};
 use super::{CharClass, FreeText, Grammar, GrammarNote, Node, NoteKind};
+use crate::error::{Error, Result};
 
 /// Maximum number of items of a list after the first, and of other parts that repeat without a bound.
 const MAX_MORE_ITEMS: u32 = 15;
@@ -21,7 +23,10 @@ const MIN_LEVEL_CHARS: u32 = 40;
 
 impl Grammar {
     /// Bounds each text to `chars` characters, and each part that repeats without a bound.
-    pub(crate) fn bound(&mut self, chars: u32) {
+    ///
+    /// # Errors
+    /// The grammar is too large then.
+    pub(crate) fn bound(&mut self, chars: u32) -> Result<()> {
         self.unroll_rules(chars);
         self.root.bound(chars, false);
         self.rules.iter_mut().for_each(|(_, node)| node.bound(chars, false));
@@ -29,11 +34,19 @@ impl Grammar {
             kind: NoteKind::Restriction,
             subject: String::new(),
             text: format!(
-                "a text has at most {chars} characters, a list without `maxItems` {} items, and what \
-                 contains itself {MAX_LEVELS} levels",
+                "a text has at most {chars} characters, a list without `maxItems` {} items, and a rule \
+                 that refers to itself {MAX_LEVELS} levels; strings with a `maxLength`, values that contain \
+                 themselves through others, and JSON of a schema in structural tags have no such bound",
                 MAX_MORE_ITEMS + 1
             ),
         });
+        let sizes = self.rules.iter().map(|(_, node)| node.size());
+        if sizes.fold(self.root.size(), usize::saturating_add) > MAX_NODES {
+            return Err(Error::invalid(format!(
+                "the grammar takes more than {MAX_NODES} parts under `grammar.text`: use fewer tools or texts"
+            )));
+        }
+        Ok(())
     }
 
     /// Replaces rules that refer to themselves by copies, each of which refers to the next one. A text has

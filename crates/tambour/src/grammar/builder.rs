@@ -10,7 +10,7 @@ use super::{CharClass, FreeText, Grammar, GrammarNote, Node, NoteKind, sequence_
 use crate::error::{Error, Result};
 
 /// Maximum number of nodes of one grammar.
-const MAX_NODES: usize = 200_000;
+pub(super) const MAX_NODES: usize = 200_000;
 
 /// Maximum number of notes on keywords; a schema may have any number of them.
 const MAX_KEYWORD_NOTES: usize = 200;

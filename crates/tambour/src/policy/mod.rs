@@ -252,10 +252,8 @@ pub fn grammar(entry: &DialectEntry, options: &Options) -> Option<Result<Grammar
     let mut limits = GrammarLimits::new(bounded(queries::MAX_QUERIES), bounded(queries::MAX_QUERY_CHARS));
     limits.text_chars = options.grammar_text;
     let build = entry.grammar?;
-    Some(build(options, &limits).map(|mut grammar| {
-        if let Some(chars) = options.grammar_text {
-            grammar.bound(chars);
-        }
-        grammar
+    Some(build(options, &limits).and_then(|mut grammar| {
+        options.grammar_text.map_or(Ok(()), |chars| grammar.bound(chars))?;
+        Ok(grammar)
     }))
 }

@@ -339,3 +339,21 @@ fn the_example_runs_as_its_page_says() {
     assert!(last.stdout.contains("regression: "), "{last:?}");
     assert!(outputs[0].stdout.contains("thinkingml"), "{:?}", outputs[0]);
 }
+
+#[test]
+fn files_that_are_no_run_are_never_replaced() {
+    let folder = new_folder("eval-own-files");
+    write_file(&folder, "r.jsonl", records(2, 2));
+    std::fs::create_dir(folder.join("mine")).expect("a folder");
+    write_file(&folder, "mine/failures.jsonl", "no line break");
+    let ran = eval(&folder, PLAIN, &["--run", "mine"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("has failures.jsonl but no run.json"), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(folder.join("mine/failures.jsonl")).expect("a file"), "no line break");
+    let run = PLAIN.replace("name = \"m\"\n", "name = \"replies\"\n");
+    let ran = eval(&folder, &run, &["--run", "kept", "--record", "kept"]);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("is not empty; `--record DIR` takes a new folder"), "{}", ran.stderr);
+    let replies = std::fs::read_to_string(folder.join("kept/replies.jsonl")).expect("replies");
+    assert_eq!(replies.lines().count(), 2);
+}

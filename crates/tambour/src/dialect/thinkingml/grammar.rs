@@ -39,12 +39,14 @@ pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Gramm
 fn phases(builder: &mut GrammarBuilder, count: usize, chars: Option<u32>) -> Node {
     let name = Phase.as_str();
     let mut rest = Node::Sequence(Vec::new());
+    let title = FreeText::new(format!("</{}>", Title.as_str())).without(tag_starts()).filled().at_most(chars);
+    let title = Node::token([Node::literal(format!("<{}>", Title.as_str())), Node::Text(title)]);
     for id in (1..=count).rev() {
         let text = FreeText::new(format!("</{name}>")).without(tag_starts()).at_most(chars);
         let phase = Node::sequence([
             Node::literal(format!("<{name} id=\"{id}\">")),
             gap(),
-            text_element(Title.as_str(), true),
+            title.clone(),
             Node::Text(text),
             gap(),
             rest,
