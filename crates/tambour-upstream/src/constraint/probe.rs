@@ -59,8 +59,8 @@ pub(super) struct ProbedModel {
 #[derive(Debug, Default)]
 struct ProbeResults {
     ability: Option<Arc<ServerAbility>>,
-    /// Contracts that the server refused: index of the field, and hash of the contract.
-    refusals: VecDeque<(usize, u64)>,
+    /// Contracts that the server refused: form, and hash of the contract.
+    refusals: VecDeque<(ConstraintForm, u64)>,
 }
 
 /// Forms that a server obeys.
