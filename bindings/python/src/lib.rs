@@ -3,7 +3,7 @@
 //!
 //! Objects are not shared between threads at the same time: a method that is called while another one of the
 //! same object runs raises `RuntimeError`. Different objects run in parallel, since the interpreter's lock is
-//! released for every chunk of [`chunk::MIN_DETACHED_BYTES`] and more.
+//! released for every chunk of `MIN_DETACHED_BYTES` and more.
 
 mod chunk;
 mod classes;

@@ -1,5 +1,6 @@
 import { Space, Table, Tag } from "antd";
 import { type Schemas } from "../../api/types.ts";
+import { ScrollBox } from "../../components/ScrollBox.tsx";
 import { Section } from "../../components/Section.tsx";
 import { settings as texts } from "../../i18n/texts/settings.ts";
 import { useText } from "../../i18n/useText.ts";
@@ -22,36 +23,37 @@ export function ConstraintsSection({ upstreams }: { upstreams: readonly Upstream
   );
   return (
     <Section title={t("constraints")} hint={t("constraintsHint")}>
-      <Table<Row>
-        size="small"
-        rowKey="id"
-        pagination={false}
-        scroll={{ x: "max-content" }}
-        dataSource={rows}
-        columns={[
-          { title: t("name"), key: "name", render: (_, { upstream }) => upstream.name },
-          { title: t("constrain"), key: "constrain", render: (_, { upstream }) => t(MODES[upstream.constrain]) },
-          { title: t("model"), key: "model", render: (_, { upstream, probe }) => probe?.model ?? upstream.model ?? "–" },
-          {
-            title: t("constraintServer"),
-            key: "server",
-            render: (_, { probe }) => (probe === null ? t("notProbed") : (probe.server ?? t("noServer"))),
-          },
-          {
-            title: t("forms"),
-            key: "forms",
-            render: (_, { probe }) => (
-              <Space wrap size="small">
-                {probe?.forms.map(({ form, state }) => (
-                  <Tag key={form} color={COLOURS[state]}>
-                    {t("formState", { form, state: t(STATES[state]) })}
-                  </Tag>
-                ))}
-              </Space>
-            ),
-          },
-        ]}
-      />
+      <ScrollBox label={t("constraints")}>
+        <Table<Row>
+          size="small"
+          rowKey="id"
+          pagination={false}
+          dataSource={rows}
+          columns={[
+            { title: t("name"), key: "name", render: (_, { upstream }) => upstream.name },
+            { title: t("constrain"), key: "constrain", render: (_, { upstream }) => t(MODES[upstream.constrain]) },
+            { title: t("model"), key: "model", render: (_, { upstream, probe }) => probe?.model ?? upstream.model ?? "–" },
+            {
+              title: t("constraintServer"),
+              key: "server",
+              render: (_, { probe }) => (probe === null ? t("notProbed") : (probe.server ?? t("noServer"))),
+            },
+            {
+              title: t("forms"),
+              key: "forms",
+              render: (_, { probe }) => (
+                <Space wrap size="small">
+                  {probe?.forms.map(({ form, state }) => (
+                    <Tag key={form} color={COLOURS[state]}>
+                      {t("formState", { form, state: t(STATES[state]) })}
+                    </Tag>
+                  ))}
+                </Space>
+              ),
+            },
+          ]}
+        />
+      </ScrollBox>
     </Section>
   );
 }
