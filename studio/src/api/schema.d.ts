@@ -1613,6 +1613,8 @@ export interface components {
                  * @enum {unknown}
                  */
                 first_only: true | false | "true" | "false";
+                /** @description length of one text in a grammar for constrained decoding, so that a model that repeats itself ends its reply; in characters */
+                "grammar.text"?: number | string;
                 /**
                  * @description how long an attempt is kept back so that it can still be re-asked
                  * @default none
