@@ -17,7 +17,7 @@ mod state;
 mod steps;
 mod values;
 
-/// Allocator of the native part: half of the time of a value is in allocations.
+/// Allocator of the native part: JSON values are many small allocations.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
