@@ -155,6 +155,7 @@ fn the_document_names_every_option() {
         let row = text.lines().find_map(|line| line.strip_prefix(&format!("| `{name}` | ")));
         let values = row.unwrap_or_else(|| panic!("{name} is not in docs/cli.md"));
         let first = match setting.accepts {
+            SettingValues::Number(unit, _) if setting.default.is_empty() => format!("{unit} |"),
             SettingValues::Number(unit, _) => format!("{unit}, {} |", setting.default),
             SettingValues::Choice(..) | SettingValues::Flag(_) => format!("`{}`", setting.default),
             SettingValues::Text(_) | SettingValues::Json(_) => String::new(),

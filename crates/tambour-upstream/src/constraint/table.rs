@@ -294,7 +294,9 @@ mod tests {
         assert_eq!(server.own_field(&fields(json!({"output_config": {"effort": "low"}}))), None);
         let format = fields(json!({"output_config": {"format": {"type": "json_schema"}}}));
         assert_eq!(server.own_field(&format), Some("output_config.format"));
-        assert_eq!(server.own_field(&fields(json!({"response_format": null}))), None);
+        // A null would stand in the place of the form.
+        assert_eq!(server.own_field(&fields(json!({"response_format": null}))), Some("response_format"));
+        assert_eq!(server.own_field(&fields(json!({"top_k": null}))), None);
     }
 
     #[test]
