@@ -69,7 +69,7 @@ impl PipelineReader {
         let is_large = match input {
             Input::Chunk(chunk) => chunk.as_bytes().len() >= MIN_DETACHED_BYTES,
             Input::Reasoning(text) => text.len() >= MIN_DETACHED_BYTES,
-            // What is held back until the end may be long.
+            // Text that is held back until the end may be long.
             Input::Call { .. } | Input::Finish(_) | Input::Abandon(_) => true,
         };
         let PipelineReader { pipeline, findings } = self;

@@ -41,7 +41,7 @@ pub struct UpstreamConfig {
     /// Server behind the URL, such as `vllm`, if it is not to be found out by probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Whether contracts are sent along.
+    /// Sending of contracts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constrain: Option<Constrain>,
     /// Prices by model; `*` applies to all other models.

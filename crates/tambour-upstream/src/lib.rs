@@ -120,7 +120,7 @@ pub struct Upstream {
     breaker: Arc<CircuitBreaker>,
     /// Prices by model; `*` applies to all other models.
     prices: BTreeMap<String, Price>,
-    /// Whether contracts are sent along, if the configuration says so.
+    /// Sending of contracts, if the configuration says so.
     constrain: Option<Constrain>,
 }
 

@@ -1541,7 +1541,7 @@ export interface components {
             verdict: "pass" | "fail";
         };
         /**
-         * @description Whether the contract of a reply is sent to the service.
+         * @description Sending of the contract of a reply to the service.
          * @enum {string}
          */
         Constrain: "auto" | "required" | "off";

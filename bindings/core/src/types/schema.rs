@@ -69,7 +69,7 @@ impl TypeReader {
     fn mark_event(&mut self, name: &str, event: &str) {
         if let Some(definition) = self.definitions.iter_mut().find(|definition| definition.name == name) {
             definition.event = Some(event.to_owned());
-            // Where the comment says only which event the type belongs to, the name of the event is enough.
+            // The name of the event is enough if the comment says only which event the type belongs to.
             let about = definition.about.strip_prefix(&format!("Data of `{event}`"));
             if let Some(about) = about {
                 let about = about.trim_start_matches(": ").trim_matches(['.', ' ']);

@@ -350,7 +350,7 @@ class Partials(_PartialsBase[T]):
             except StopIteration:
                 return self._finish()
             except BaseException:
-                # What came so far is not a whole reply.
+                # The part that came so far is not a whole reply.
                 self._has_ended = True
                 raise
             if self._push(item):
@@ -382,7 +382,7 @@ class AsyncPartials(_PartialsBase[T]):
             except StopAsyncIteration:
                 return self._finish()
             except BaseException:
-                # What came so far is not a whole reply.
+                # The part that came so far is not a whole reply.
                 self._has_ended = True
                 raise
             if self._push(item):

@@ -93,7 +93,7 @@ class ObjectDecoder(_Reading[Any]):
             except Exception as error:
                 self._fail(error)
             except BaseException:
-                # Cancelled or interrupted: what came so far is not a whole reply.
+                # Cancelled or interrupted: the part that came so far is not a whole reply.
                 self._clear()
                 raise
             else:
@@ -134,7 +134,7 @@ class AsyncDecoder(_Reading[Any]):
             except Exception as error:
                 self._fail(error)
             except BaseException:
-                # Cancelled or interrupted: what came so far is not a whole reply.
+                # Cancelled or interrupted: the part that came so far is not a whole reply.
                 self._clear()
                 raise
             else:

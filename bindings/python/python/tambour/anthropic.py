@@ -133,7 +133,7 @@ def decode(
     message: str = "",
     **options: Unpack[Options],
 ) -> ObjectDecoder | AsyncDecoder:
-    """Reads a stream of `client.messages.create(stream=True)`, or of `client.messages.stream(...)`.
+    """Reads a stream of `client.messages.create(stream=True)`.
 
     Arguments are those of `tambour.decode`; `tools` may be the list that the request had. A stream that ends without a
     stop reason is a truncated reply: nothing in it acts.

@@ -75,7 +75,7 @@ pub(super) struct Report {
     version: u32,
     pub(super) name: String,
     pub(super) currency: String,
-    /// What the figures depend on besides the sources, from the manifest of the run.
+    /// Conditions of the figures besides the sources, from the manifest of the run.
     pub(super) basis: Value,
     pub(super) rows: Vec<ReportRow>,
     #[serde(skip_serializing_if = "Option::is_none")]

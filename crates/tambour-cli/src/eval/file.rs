@@ -81,7 +81,7 @@ pub(super) struct RequestSection {
     pub(super) max_tokens: Option<u32>,
     pub(super) top_p: Option<f64>,
     pub(super) seed: Option<i64>,
-    /// Whether the contract is sent along; takes precedence over the field of the alias and the upstream.
+    /// Sending of the contract; takes precedence over the field of the alias and the upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) constrain: Option<Constrain>,
 }

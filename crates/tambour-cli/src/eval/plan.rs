@@ -79,7 +79,7 @@ pub(super) struct EvalPair {
     pub(super) prompt: Option<usize>,
 }
 
-/// What identifies a pair: source, dialect, model and prompt.
+/// Key of a pair: source, dialect, model and prompt.
 type PairKey = (usize, &'static str, Arc<str>, Arc<str>);
 
 /// Version of the manifest and of the files of a run.

@@ -45,7 +45,7 @@ pub struct AliasConfig {
     /// Maximum number of re-asks of an unusable reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_reasks: Option<u32>,
-    /// Whether the contract is sent along; as the upstream says when absent.
+    /// Sending of the contract; as the upstream says when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constrain: Option<Constrain>,
     /// Names of registered tools that replies may call; the server runs them.

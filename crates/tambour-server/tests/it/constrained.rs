@@ -227,7 +227,7 @@ fn messages_of(mock: &MockServer) -> Vec<Value> {
 
 #[tokio::test]
 async fn each_server_takes_its_forms_as_its_documentation_says() {
-    // What each server takes is a table of data; every server's request form is tested (issue 32).
+    // A table says which form each server takes; every server's request form is tested (issue 32).
     for server in SERVERS {
         for only_form in server.forms.iter().map(|(form, ..)| *form) {
             let behaviour =
@@ -285,7 +285,7 @@ async fn an_unknown_server_is_found_out_by_canaries_once() {
             metrics.contains("tambour_upstream_constraints_total{upstream=\"openai\",form=\"gbnf\"} 5"),
             "{metrics}"
         );
-        // What was found out survives a reload of the configuration.
+        // Results of probes survive a reload of the configuration.
         let before = mock.calls().started;
         let mut config = crate::server::test_config(&tambour.folder);
         config.add_upstream(&mock.url(), Some("a-model".to_owned())).unwrap();

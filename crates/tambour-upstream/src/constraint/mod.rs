@@ -29,7 +29,7 @@ const SCHEMA_DIALECTS: [&str; 3] = ["ai_say", "aiplan", "json_value"];
 /// Maximum size in bytes of a form that is sent; larger ones are left out.
 const MAX_FORM_BYTES: usize = 2 << 20;
 
-/// Whether the contract of a reply is sent to the service.
+/// Sending of the contract of a reply to the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Constrain {
@@ -165,7 +165,7 @@ pub struct Constraint {
     pub forms: Arc<ConstraintForms>,
 }
 
-/// What became of the constraint of a request.
+/// Outcome of the constraint of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConstraintReport {
     /// Form that was sent; `None` if the reply is not constrained.

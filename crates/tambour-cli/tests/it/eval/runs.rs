@@ -289,7 +289,7 @@ fn recorded_re_asks_follow_their_first_reply() {
     let row = &measured["rows"][0];
     assert_eq!((&row["reasks"], &row["yield"]["reasked"]), (&json!(2), &json!(1)), "{row}");
     assert_eq!((&row["repaired"]["count"], &row["usable"]["count"]), (&json!(0), &json!(1)), "{row}");
-    // What the run keeps can be recorded and measured again.
+    // Replies that the run keeps can be recorded and measured again.
     assert_eq!(eval(&folder, &json_file, &["--resume", "--record", "kept"]).code, Some(0));
     let ran = run_in(&folder.join("kept"), &["eval", "eval.toml", "--format", "json"], "");
     assert_eq!(serde_json::from_str::<Value>(&ran.stdout).expect("a report")["rows"], measured["rows"]);

@@ -43,7 +43,7 @@ pub(super) struct Attempt {
     checks_state_schema: bool,
     /// Items so far, if the reply may have to be read again.
     kept_items: Option<Vec<ReplyItem>>,
-    /// What became of the constraint.
+    /// Form of the constraint that was sent, and those refused.
     constraint: ConstraintReport,
     /// Position of the message's first state update in the conversation.
     first_update_position: i64,

@@ -11,7 +11,7 @@ use crate::upstream::{ConstraintReport, ReplyItem};
 pub(super) struct BestReply {
     /// Items that the upstream sent.
     items: Vec<ReplyItem>,
-    /// What became of its constraint.
+    /// Form of its constraint that was sent, and those refused.
     constraint: ConstraintReport,
     /// True if it is the reply to a re-ask.
     pub(super) is_reask: bool,
