@@ -37,6 +37,17 @@ impl GrammarLimits {
         GrammarLimits { queries, query_chars, text_chars: None }
     }
 
+    /// Sets the bound on texts. There is one query then, since a model that repeats itself repeats its queries as
+    /// well, and a grammar cannot compare them.
+    #[must_use]
+    pub fn with_text_chars(mut self, chars: Option<u32>) -> GrammarLimits {
+        self.text_chars = chars;
+        if chars.is_some() {
+            self.queries = self.queries.min(1);
+        }
+        self
+    }
+
     /// Number of phases that a grammar unrolls, so that their ids are 1, 2, 3 and so on: at most `limit`, and few if
     /// texts are bounded, since a model that repeats itself begins all of them.
     #[must_use]
@@ -260,8 +271,8 @@ pub(crate) fn search_queries(
     excluded: &CharClass,
 ) -> Node {
     builder.restrict(&format!(
-        "there are at most {} queries of at most {} characters, which begin with a character that is not white space \
-         and have no escapes but of quotes",
+        "the list of queries has at most {} of at most {} characters each, which begin with a character that is not \
+         white space and have no escapes but of quotes",
         limits.queries, limits.query_chars
     ));
     let excluded = CharClass::of("\"\\")
@@ -273,8 +284,14 @@ pub(crate) fn search_queries(
     let length = limits.query_chars.saturating_sub(1);
     let query = Node::token([Node::literal("\""), first, next.repeat(0, Some(length)), Node::literal("\"")]);
     let comma = || Node::sequence([Node::literal(","), Node::token([Node::literal(" ")]).optional()]);
-    let more = Node::sequence([comma(), query.clone()]).repeat(0, Some(limits.queries.saturating_sub(1)));
-    Node::sequence([Node::literal("["), Node::sequence([query, more]).optional(), Node::literal("]")])
+    let queries = match limits.queries {
+        0 | 1 => query,
+        limit => {
+            let more = Node::sequence([comma(), query.clone()]).repeat(0, Some(limit - 1));
+            Node::sequence([query, more])
+        }
+    };
+    Node::sequence([Node::literal("["), queries.optional(), Node::literal("]")])
 }
 
 /// Changes the references of a schema that becomes part of another one, at `place`, such as `#/$defs/name`.

@@ -249,8 +249,8 @@ fn loses_text(code: &str) -> bool {
 #[must_use]
 pub fn grammar(entry: &DialectEntry, options: &Options) -> Option<Result<Grammar>> {
     let bounded = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let mut limits = GrammarLimits::new(bounded(queries::MAX_QUERIES), bounded(queries::MAX_QUERY_CHARS));
-    limits.text_chars = options.grammar_text;
+    let limits = GrammarLimits::new(bounded(queries::MAX_QUERIES), bounded(queries::MAX_QUERY_CHARS))
+        .with_text_chars(options.grammar_text);
     let build = entry.grammar?;
     Some(build(options, &limits).and_then(|mut grammar| {
         options.grammar_text.map_or(Ok(()), |chars| grammar.bound(chars))?;

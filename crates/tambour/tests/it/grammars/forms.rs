@@ -203,14 +203,16 @@ fn repeat_in(frame: &str, piece: &str, count: usize) -> String {
 fn a_bound_on_texts_ends_a_model_that_repeats_itself() {
     let answer = "<thinking><phase id=\"1\"><title>T</title>t</phase></thinking><final>@\n<!-- <serp_queries>\n[]\n</serp_queries> -->\n</final>";
     let phase = "<thinking><phase id=\"1\"><title>T</title>@</phase></thinking><final>a\n<!-- <serp_queries>\n[]\n</serp_queries> -->\n</final>";
+    let queries = "<thinking><phase id=\"1\"><title>T</title>t</phase></thinking><final>a\n<!-- <serp_queries>\n[\"a\"@]\n</serp_queries> -->\n</final>";
     let say = r#"{"assessment":{"understanding_level":5,"has_questions":true,"expressed_understanding":false,"reasoning":""},"response":{"咨询师":"@"},"should_exit":false,"exit_reason":""}"#;
     let deltas = "{\"event\":\"thinking_start\",\"data\":{}}\n{\"event\":\"phase_start\",\"data\":{\"id\":1,\"title\":\"T\"}}\n{\"event\":\"thinking_end\",\"data\":{}}\n@{\"event\":\"final_end\",\"data\":{}}\n";
     let delta = "{\"event\":\"final_delta\",\"data\":{\"text\":\"a\"}}\n";
     // Bound; frame; what is repeated, and the largest count of it.
-    let cases: [(&str, u32, &str, &str, usize); 10] = [
+    let cases: [(&str, u32, &str, &str, usize); 11] = [
         ("thinkingml", 50, answer, "a", 50),
         ("thinkingml", 50, answer, "粥", 50),
         ("thinkingml", 50, phase, "a", 25),
+        ("thinkingml", 50, queries, ",\"b\"", 0),
         ("thinkingml", 2499, answer, "ab ", 833),
         ("ai_say", 50, say, "a", 51),
         ("json_value", 2299, "{\"k\":\"@\"}", "a", 2299),
