@@ -243,10 +243,10 @@ pub(crate) fn gap() -> Node {
     Node::token([Node::Class(CharClass::of(" \t\r\n")).repeat(1, Some(8))]).optional()
 }
 
-/// An element of text: its opening tag, the text, and its closing tag.
+/// An element of text: its opening tag, a text of at most `chars` characters, and its closing tag.
 #[must_use]
-pub(crate) fn text_element(name: &str, is_filled: bool) -> Node {
-    let text = FreeText { is_filled, ..FreeText::new(format!("</{name}>")).without(tag_starts()) };
+pub(crate) fn text_element(name: &str, is_filled: bool, chars: Option<u32>) -> Node {
+    let text = FreeText { is_filled, ..FreeText::new(format!("</{name}>")).without(tag_starts()).at_most(chars) };
     Node::token([Node::literal(format!("<{name}>")), Node::Text(text)])
 }
 

@@ -31,7 +31,7 @@ pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Gramm
             event["properties"]["data"]["properties"]["id"] = json!({ "const": id });
         }
         if let Some(chars) = limits.aside_chars()
-            && name.starts_with("phase")
+            && (name.starts_with("phase") || name == "serp_summary")
         {
             let field = if id.is_some() && name == "phase_start" { "title" } else { "text" };
             event["properties"]["data"]["properties"][field]["maxLength"] = chars.into();

@@ -23,12 +23,11 @@ pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Gramm
     }
     builder.leave(&["example_echo", "limit_exceeded"], "a grammar neither compares nor measures texts");
 
-    let element =
-        |name: super::structure::ThinkingMlElement, is_filled| text_element(name.as_str(), is_filled);
-    let draft = Node::sequence([element(Think, false), gap()]).optional();
-    let summary = Node::sequence([element(Serp, true), gap()]).optional();
+    let chars = limits.aside_chars();
+    let draft = Node::sequence([text_element(Think.as_str(), false, chars), gap()]).optional();
+    let summary = Node::sequence([text_element(Serp.as_str(), true, chars), gap()]).optional();
     let mut parts = vec![gap(), draft, summary, Node::literal(format!("<{}>", Thinking.as_str())), gap()];
-    parts.push(phases(&mut builder, phase_count, limits.aside_chars()));
+    parts.push(phases(&mut builder, phase_count, chars));
     parts.extend([Node::literal(format!("</{}>", Thinking.as_str())), gap()]);
     parts.push(answer(&mut builder, options, limits));
     parts.push(Node::literal("\n").optional());
