@@ -246,7 +246,8 @@ pub(crate) fn gap() -> Node {
 /// An element of text: its opening tag, a text of at most `chars` characters, and its closing tag.
 #[must_use]
 pub(crate) fn text_element(name: &str, is_filled: bool, chars: Option<u32>) -> Node {
-    let text = FreeText { is_filled, ..FreeText::new(format!("</{name}>")).without(tag_starts()).at_most(chars) };
+    let text =
+        FreeText { is_filled, ..FreeText::new(format!("</{name}>")).without(tag_starts()).at_most(chars) };
     Node::token([Node::literal(format!("<{name}>")), Node::Text(text)])
 }
 

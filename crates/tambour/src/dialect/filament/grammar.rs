@@ -22,14 +22,15 @@ const MAX_REPETITIONS: u32 = 4;
 const STYLE: JsonStyle = JsonStyle { space: JsonSpace::Pretty, escapes_tags: true };
 
 /// Builds the grammar.
-pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
+pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Grammar> {
     let mut builder = GrammarBuilder::default();
     let expected = prompt_structure(options);
     let mut dialect_options = options::filament_options(options);
     dialect_options.structure = Some(expected.clone());
     let tags = TagTable::new(&dialect_options);
     builder.restrict("the elements come in the order of the instructions, calls at the end");
-    builder.restrict(&format!("an optional element occurs at most {MAX_REPETITIONS} times"));
+    let repetitions = if limits.text_chars.is_some() { 1 } else { MAX_REPETITIONS };
+    builder.restrict(&format!("number of times that an optional element occurs: at most {repetitions}"));
     builder.restrict("no `<` in a text but before a blank and a digit, and in code but before a blank or `=`; it is written `&lt;`");
     builder.restrict("no `<` in the JSON of a block; it is written `\\u003c`");
     builder.leave(&["example_echo", "limit_exceeded"], "a grammar neither compares nor measures texts");
@@ -39,7 +40,8 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
         order.into_iter().partition(|&index| tags.kind(index) == ElementKind::Call);
     for index in others.into_iter().chain(calls) {
         let element = &expected.elements[index];
-        let block = ElementGrammar { element, kind: tags.kind(index), options }.build(&mut builder)?;
+        let block =
+            ElementGrammar { element, kind: tags.kind(index), options, limits }.build(&mut builder)?;
         if block.is_never() && !element.is_mandatory {
             continue;
         }
@@ -47,7 +49,7 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
         parts.push(match (element.is_mandatory, element.is_repeatable) {
             (true, _) => block,
             (false, _) if is_single(tags.kind(index)) => block.optional(),
-            (false, true) => block.repeat(0, Some(MAX_REPETITIONS)),
+            (false, true) => block.repeat(0, Some(repetitions)),
             (false, false) => block.optional(),
         });
     }
@@ -99,13 +101,13 @@ fn text(end: impl Into<String>) -> FreeText {
     FreeText::new(end).without(forbidden_in_text()).without([sequence_of("`"), sequence_of("~~~")]).filled()
 }
 
-/// Value of an attribute in double quotes.
-fn attribute_text() -> Node {
+/// Value of an attribute in double quotes, of at most `chars` characters.
+fn attribute_text(chars: u32) -> Node {
     let excluded =
         CharClass::of("\"'<>&＜＞").union(&CharClass::new([('\0', '\u{1F}'), ('\u{7F}', '\u{9F}')]));
     Node::token([
         Node::Class(excluded.union(&CharClass::blank()).negate()),
-        Node::Class(excluded.negate()).repeat(0, Some(200)),
+        Node::Class(excluded.negate()).repeat(0, Some(chars.saturating_sub(1))),
     ])
 }
 
@@ -114,6 +116,7 @@ struct ElementGrammar<'a> {
     element: &'a ExpectedElement,
     kind: ElementKind,
     options: &'a Options,
+    limits: &'a GrammarLimits,
 }
 
 impl ElementGrammar<'_> {
@@ -122,6 +125,7 @@ impl ElementGrammar<'_> {
         let name = &*self.element.name;
         let (open, close) = (format!("<{name}>"), format!("</{name}>"));
         let text_element = || Node::token([Node::literal(open.clone()), Node::Text(text(close.clone()))]);
+        let aside = |end: &str| text(end).at_most(self.limits.aside_chars());
         let block = |body: Node| {
             Node::sequence([Node::literal(open.clone()), gap(), body, gap(), Node::literal(close.clone())])
         };
@@ -151,7 +155,7 @@ impl ElementGrammar<'_> {
             }
             ElementKind::Update => {
                 builder.restrict("an analysis has no double quote, which could begin a text of JSON");
-                let analysis = text("</analysis>").without([sequence_of("\"")]);
+                let analysis = aside("</analysis>").without([sequence_of("\"")]);
                 let analysis = Node::token([Node::literal("<analysis>"), Node::Text(analysis)]);
                 let operations = operations(builder)?;
                 block(Node::sequence([Node::sequence([analysis, gap()]).optional(), operations]))
@@ -159,27 +163,36 @@ impl ElementGrammar<'_> {
             ElementKind::Call => return self.calls(builder),
             ElementKind::Status => {
                 let item = Node::sequence([
-                    Node::token([Node::literal("<"), word(), Node::literal(">"), Node::Text(text("</"))]),
+                    Node::token([Node::literal("<"), word(), Node::literal(">"), Node::Text(aside("</"))]),
                     Node::token([word(), Node::literal(">")]),
                 ]);
-                let more = Node::sequence([gap(), item.clone()]).repeat(0, Some(31));
+                let count = if self.limits.text_chars.is_some() { 7 } else { 31 };
+                let more = Node::sequence([gap(), item.clone()]).repeat(0, Some(count));
                 block(Node::sequence([item, more]))
             }
             ElementKind::Details => {
-                let summary = Node::token([Node::literal("<summary>"), Node::Text(text("</summary>"))]);
+                let summary = Node::token([Node::literal("<summary>"), Node::Text(aside("</summary>"))]);
                 Node::sequence([Node::literal(open), gap(), summary, Node::Text(text(close))])
             }
             ElementKind::Choice => {
-                builder.leave(&["choice_id_duplicate"], "a grammar cannot compare ids");
-                let prompt = Node::token([Node::literal("<prompt>"), Node::Text(text("</prompt>"))]);
-                let option = Node::token([
-                    Node::literal("<option id=\""),
-                    word(),
-                    Node::literal("\">"),
-                    Node::Text(text("</option>")),
-                ]);
-                let options =
-                    Node::sequence([option.clone(), Node::sequence([gap(), option]).repeat(0, Some(11))]);
+                let prompt = Node::token([Node::literal("<prompt>"), Node::Text(aside("</prompt>"))]);
+                let option = |id: Node| {
+                    let text = Node::Text(aside("</option>"));
+                    Node::token([Node::literal("<option id=\""), id, Node::literal("\">"), text])
+                };
+                let options = if self.limits.text_chars.is_some() {
+                    // A model that repeats itself repeats the id as well.
+                    builder.restrict("a choice has at most four options, with the ids a, b, c, d");
+                    let last = option(Node::literal("d"));
+                    ["c", "b", "a"].into_iter().fold(last, |rest, id| {
+                        let more = Node::sequence([gap(), rest]).optional();
+                        Node::sequence([option(Node::literal(id)), more])
+                    })
+                } else {
+                    builder.leave(&["choice_id_duplicate"], "a grammar cannot compare ids");
+                    let option = option(word());
+                    Node::sequence([option.clone(), Node::sequence([gap(), option]).repeat(0, Some(11))])
+                };
                 let (start, end) = (Node::literal("<options>"), Node::literal("</options>"));
                 block(Node::sequence([prompt, gap(), start, gap(), options, gap(), end]))
             }
@@ -198,7 +211,7 @@ impl ElementGrammar<'_> {
                 let head = [Node::literal(format!("<{name} view=\"")), view, Node::literal("\">"), gap()];
                 Node::sequence(head.into_iter().chain([props, gap(), Node::literal(close)]))
             }
-            ElementKind::Media => media(name),
+            ElementKind::Media => media(name, self.limits),
             ElementKind::Custom => match self.element.body {
                 ElementBody::Text | ElementBody::Markup => text_element(),
                 ElementBody::Json => block(builder.json(&json!({ "type": "object" }), STYLE)?),
@@ -231,14 +244,15 @@ fn name_ascii() -> Node {
 }
 
 /// An image, audio or video: a path below the application's folder, or an `https` address.
-fn media(name: &str) -> Node {
+fn media(name: &str, limits: &GrammarLimits) -> Node {
+    let (dots, segments) = if limits.text_chars.is_some() { (1, 2) } else { (3, 8) };
     let word = || Node::Class(name_chars().union(&CharClass::of("-"))).repeat(1, Some(40));
     let segment =
-        || Node::sequence([word(), Node::sequence([Node::literal("."), word()]).repeat(0, Some(3))]);
+        || Node::sequence([word(), Node::sequence([Node::literal("."), word()]).repeat(0, Some(dots))]);
     let path = Node::sequence([
         Node::literal("https://").optional(),
         segment(),
-        Node::sequence([Node::literal("/"), segment()]).repeat(0, Some(8)),
+        Node::sequence([Node::literal("/"), segment()]).repeat(0, Some(segments)),
     ]);
     let kinds = Node::choice(["image", "audio", "video"].map(Node::literal));
     Node::sequence([
@@ -247,7 +261,7 @@ fn media(name: &str) -> Node {
         Node::literal("\" src=\""),
         Node::token([path]),
         Node::literal("\" alt=\""),
-        attribute_text().optional(),
+        attribute_text(limits.aside_chars().map_or(201, |chars| chars.min(201))).optional(),
         Node::literal("\" />"),
     ])
 }
