@@ -148,11 +148,16 @@ fn build_messages(
     let system_count = prompt.messages.iter().take_while(|message| message.role == "system").count();
     let (system_messages, messages) = prompt.messages.split_at(system_count);
     parts.extend(system_messages.iter().map(Message::text));
+    let mut example = None;
     if let (true, Some(instructions)) = (model.instructions, contract.entry.prompt) {
-        parts.push(instructions(&contract.reading).text());
+        let instructions = instructions(&contract.reading).messages();
+        parts.push(instructions.system);
+        example = instructions.example;
     }
     let system = (!parts.is_empty()).then(|| Message::new("system", parts.join("\n\n")));
-    system.into_iter().chain(messages.iter().cloned()).collect()
+    let example =
+        example.map(|(request, reply)| [Message::new("user", request), Message::new("assistant", reply)]);
+    system.into_iter().chain(example.into_iter().flatten()).chain(messages.iter().cloned()).collect()
 }
 
 /// Calls a model, and notes its reply in `record`.

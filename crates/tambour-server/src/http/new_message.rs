@@ -14,7 +14,7 @@ use tambour::options::HoldMode;
 use tambour::{Options, dialect};
 use tambour_prompt::lore::TimedEffects;
 
-use self::prompt::{plain_prompt, rendered_prompt, system_prompt};
+use self::prompt::{plain_prompt, prompt_opening, rendered_prompt};
 use super::foreign::JSON_DIALECT;
 use super::keys::Caller;
 use super::tools::{ToolChoice, select_tools};
@@ -369,7 +369,7 @@ impl NewMessage {
             true => rendered_prompt(app, caller, self).await?,
             false => (plain_prompt(self)?, None),
         };
-        let prompt = PromptRecord { system: candidates[0].system.clone(), ..built_prompt };
+        let prompt = PromptRecord { opening: candidates[0].opening.clone(), ..built_prompt };
         let is_legacy = self.output_protocol.as_deref() == Some(OutputProtocol::Legacy.name());
         // `None`: the configured `grace_ms` applies.
         let grace = self.foreign_settings.as_ref().and_then(|settings| match settings {
@@ -447,8 +447,8 @@ impl NewMessage {
         })?;
         let offered_tools = offer.map(|offer| offer.tools.as_slice()).or(client_tools);
         request.constraint = self.constraint(app, owner, &upstream, &options, offered_tools).await?;
-        let system = system_prompt(self, &mut options)?;
-        Ok(UpstreamChoice { upstream, request, options, system, contract: json!(self.contract) })
+        let opening = prompt_opening(self, &mut options)?;
+        Ok(UpstreamChoice { upstream, request, options, opening, contract: json!(self.contract) })
     }
 }
 

@@ -161,12 +161,49 @@ impl TurnMessages {
     }
 }
 
-/// Prompt as sent. Earlier messages are referenced by id, so that deleted ones are not kept here.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct PromptRecord {
+/// Beginning of a prompt, which differs between the upstreams of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PromptOpening {
     /// System prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) system: Option<String>,
+    /// Request and reply of the example of the format instructions, a turn before the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) example: Option<(String, String)>,
+}
+
+impl PromptOpening {
+    /// Inserts the opening: the system prompt first, the example behind all system prompts.
+    pub(crate) fn insert_into(&self, messages: &mut Vec<Message>) {
+        if let Some((request, reply)) = &self.example {
+            let place = count_system_messages(messages);
+            let example = [("user", request), ("assistant", reply)];
+            messages.splice(place..place, example.map(|(role, text)| Message::new(role, text.as_str())));
+        }
+        messages.splice(0..0, self.system.iter().map(|text| Message::new("system", text)));
+    }
+
+    /// Removes the opening that [`PromptOpening::insert_into`] has inserted.
+    pub(crate) fn remove_from(&self, messages: &mut Vec<Message>) {
+        if self.example.is_some() {
+            let place = count_system_messages(messages);
+            messages.drain(place..messages.len().min(place + 2));
+        }
+        messages.drain(..messages.len().min(usize::from(self.system.is_some())));
+    }
+}
+
+/// Number of system prompts at the beginning.
+fn count_system_messages(messages: &[Message]) -> usize {
+    messages.iter().take_while(|message| matches!(&*message.role, "system" | "developer")).count()
+}
+
+/// Prompt as sent. Earlier messages are referenced by id, so that deleted ones are not kept here.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PromptRecord {
+    /// Messages before all others.
+    #[serde(flatten)]
+    pub(crate) opening: PromptOpening,
     /// Ids of the earlier messages of the conversation, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) before: Vec<String>,
@@ -206,7 +243,6 @@ impl PromptRecord {
 
     /// Returns the messages of the prompt, with those of the earlier turns, oldest first.
     fn with_history(self, earlier_turns: Vec<TurnMessages>) -> Vec<Message> {
-        let system = self.system.map(|text| Message::new("system", text));
         let mut history = Vec::new();
         for turn in earlier_turns {
             match (turn.text, turn.messages) {
@@ -223,7 +259,8 @@ impl PromptRecord {
             (None, Some(text)) => push_user_text(&mut history, text),
             (None, None) => {}
         }
-        system.into_iter().chain(history).collect()
+        self.opening.insert_into(&mut history);
+        history
     }
 }
 

@@ -106,14 +106,37 @@ async fn who_waits_gets_the_record() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_server_adds_the_format_instructions_and_knows_their_example() {
-    let mock = MockServer::start(vec![reply("Four.")]).await;
+    let mock = MockServer::start(vec![reply("Four."), reply("Five."), reply("Six.")]).await;
     let server = TestServer::start_default(&mock).await;
     let request = json!({"text": "x", "dialect": "thinkingml", "instructions": true, "system_prompt": "Be kind.", "wait": true});
-    assert_eq!(server.post("/api/v1/messages", &request).await.status, 200);
+    let answer = server.post("/api/v1/messages", &request).await;
+    assert_eq!(answer.status, 200);
     let system = mock.requests()[0].body["messages"][0].clone();
     assert_eq!(system["role"], "system");
     let system = system["content"].as_str().unwrap();
     assert!(system.starts_with("Be kind.\n\n") && system.contains("<thinking>"), "{system}");
+    assert!(!system.contains("<phase id=\"1\">"), "{system}");
+    // The example is a turn before the conversation, once, and behind the client's own system prompt.
+    let contents = |index: usize| -> Vec<(String, String)> {
+        let messages = mock.requests()[index].body["messages"].clone();
+        let text = |value: &Value| value.as_str().unwrap_or_default().chars().take(9).collect();
+        messages.as_array().unwrap().iter().map(|m| (text(&m["role"]), text(&m["content"]))).collect()
+    };
+    let turn = [("user", "室内养的罗勒怎样才"), ("assistant", "<serp>用户想")];
+    let expected = |before: &[(&str, &str)], after: &[(&str, &str)]| -> Vec<(String, String)> {
+        let all = before.iter().chain(&turn).chain(after);
+        all.map(|(role, text)| ((*role).to_owned(), (*text).to_owned())).collect()
+    };
+    assert_eq!(contents(0), expected(&[("system", "Be kind.\n")], &[("user", "x")]));
+    let id = answer.json["conversation_id"].clone();
+    let next = json!({"text": "y", "conversation_id": id, "dialect": "thinkingml", "instructions": true, "system_prompt": "Be kind.", "wait": true});
+    assert_eq!(server.post("/api/v1/messages", &next).await.status, 200);
+    let turns = [("user", "x"), ("assistant", "Four."), ("user", "y")];
+    assert_eq!(contents(1), expected(&[("system", "Be kind.\n")], &turns));
+    let own = json!([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "z"}]);
+    let own = json!({"messages": own, "dialect": "thinkingml", "instructions": true, "wait": true});
+    assert_eq!(server.post("/api/v1/messages", &own).await.status, 200);
+    assert_eq!(contents(2)[1..], expected(&[("system", "Be brief.")], &[("user", "z")]));
     let plain = server
         .post("/api/v1/messages", &json!({"text": "x", "dialect": "plain", "instructions": true}))
         .await;

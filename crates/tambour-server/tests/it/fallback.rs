@@ -205,19 +205,22 @@ async fn a_model_that_gives_nothing_valid_has_failed() {
         system(&first_prompt).starts_with("Be brief.") && system(&second_prompt).starts_with("Be brief.")
     );
     assert!(
-        system(&first_prompt).contains("phase_start") && !system(&first_prompt).contains("<thinking>"),
+        system(&first_prompt).contains("thinking_start") && !system(&first_prompt).contains("<thinking>"),
         "{first_prompt}"
     );
     assert!(
         system(&second_prompt).contains("<thinking>") && !system(&second_prompt).contains("phase_start"),
         "{second_prompt}"
     );
-    assert_eq!(
-        second_prompt["messages"].as_array().unwrap().len(),
-        2,
-        "no complaints about another one's reply"
-    );
-    assert_eq!(second_prompt["messages"][1], first_prompt["messages"][1]);
+    // The example of the instructions is a turn before the conversation, of each in its own format.
+    let roles = |body: &Value| -> Vec<Value> {
+        body["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect()
+    };
+    assert_eq!(roles(&second_prompt), ["system", "user", "assistant", "user"], "no complaints of another one");
+    let example = |body: &Value| body["messages"][2]["content"].as_str().unwrap().to_owned();
+    assert!(example(&first_prompt).contains("phase_start"), "{first_prompt}");
+    assert!(example(&second_prompt).starts_with("<serp>"), "{second_prompt}");
+    assert_eq!(second_prompt["messages"][3], first_prompt["messages"][3]);
     // The record is made from the log: the reply is read as the one that wrote it writes, and stands for itself.
     let record = only_record(&server).await;
     assert_eq!(record["reply"], GOOD_REPLY);

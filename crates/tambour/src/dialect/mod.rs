@@ -246,7 +246,7 @@ pub struct DialectEntry {
     pub examples: ExampleStyle,
 }
 
-/// Format instructions for a system prompt, with a worked example.
+/// Format instructions for a model, with a worked example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FormatInstructions {
@@ -256,13 +256,58 @@ pub struct FormatInstructions {
     pub example: Cow<'static, str>,
     /// The rules of the format.
     pub rules: Cow<'static, str>,
+    /// Texts for showing the example as a turn of the conversation, which small models follow far better than an
+    /// example in the system prompt; `None` where that is not so.
+    pub turn: Option<ExampleTurn>,
+}
+
+/// Texts of instructions whose example is a turn of the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExampleTurn {
+    /// The task, which does not speak of an example below it.
+    pub task: &'static str,
+    /// The request that the example answers.
+    pub request: &'static str,
+}
+
+impl ExampleTurn {
+    /// Creates the texts.
+    #[must_use]
+    pub const fn new(task: &'static str, request: &'static str) -> ExampleTurn {
+        ExampleTurn { task, request }
+    }
+}
+
+/// Format instructions as messages: a system prompt, then the request and the reply of the example.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InstructionMessages {
+    /// Text for the system prompt.
+    pub system: String,
+    /// Request and reply of the example, messages of the user and of the model before those of the conversation;
+    /// `None` if the example is in the system prompt.
+    pub example: Option<(String, String)>,
 }
 
 impl FormatInstructions {
-    /// Returns the complete instructions.
+    /// Returns the complete instructions as one text.
     #[must_use]
     pub fn text(&self) -> String {
         [&*self.opening, &self.example, &self.rules].concat()
+    }
+
+    /// Returns the instructions in the form that models follow best.
+    #[must_use]
+    pub fn messages(&self) -> InstructionMessages {
+        let Some(turn) = &self.turn else {
+            return InstructionMessages { system: self.text(), example: None };
+        };
+        let reply = self.example.trim_end_matches('\n').to_owned();
+        InstructionMessages {
+            system: format!("{}\n{}", turn.task, self.rules),
+            example: Some((turn.request.to_owned(), reply)),
+        }
     }
 }
 

@@ -63,6 +63,23 @@ fn the_example_comes_before_the_rules() {
 }
 
 #[test]
+fn an_example_turn_says_all_that_the_text_says() {
+    let mut turn_count = 0;
+    for (name, prompt) in prompts() {
+        let messages = prompt.messages();
+        let Some((request, reply)) = &messages.example else {
+            assert_eq!(messages.system, prompt.text(), "{name}");
+            continue;
+        };
+        turn_count += 1;
+        assert_eq!(reply.trim_end(), prompt.example.trim_end(), "{name}"); // T-066
+        assert!(prompt.opening.contains(request.as_str()), "{name}");
+        assert!(messages.system.ends_with(&*prompt.rules) && !messages.system.contains(reply), "{name}");
+    }
+    assert!(turn_count >= 4);
+}
+
+#[test]
 fn the_instructions_say_what_becomes_of_entities_in_code() {
     for (_, prompt) in prompts().filter(|(name, _)| *name == "thinkingml") {
         assert!(prompt.rules.contains("&lt; &gt; &amp; &quot; &apos;"), "{}", prompt.rules);

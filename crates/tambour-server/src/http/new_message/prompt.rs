@@ -12,7 +12,7 @@ use super::NewMessage;
 use crate::base::problem::Problem;
 use crate::http::app::App;
 use crate::http::keys::Caller;
-use crate::record::history::PromptRecord;
+use crate::record::history::{PromptOpening, PromptRecord};
 use crate::run::skeins::{self, PromptSources, RenderSettings};
 use crate::upstream::{Content, Message};
 
@@ -144,13 +144,14 @@ async fn load_timed(app: &App, caller: &Caller, conversation: &str) -> Result<Ti
     }))
 }
 
-/// Builds the system prompt: the text of the request, then the format instructions of the dialect, if wanted.
-pub(super) fn system_prompt(
+/// Builds the opening of the prompt: the system prompt of the request, then the format instructions of the
+/// dialect, if wanted.
+pub(super) fn prompt_opening(
     new_message: &NewMessage,
     options: &mut Options,
-) -> Result<Option<String>, Problem> {
+) -> Result<PromptOpening, Problem> {
     if !new_message.instructions {
-        return Ok(new_message.system_prompt.clone());
+        return Ok(PromptOpening { system: new_message.system_prompt.clone(), example: None });
     }
     let prompt = dialect::find_dialect(&new_message.dialect).ok().and_then(|entry| entry.prompt);
     let Some(prompt) = prompt else {
@@ -159,7 +160,8 @@ pub(super) fn system_prompt(
     };
     // A model that only repeats the example of the instructions has not answered.
     options.has_own_examples = true;
-    let instructions = prompt(options).text();
-    let request_prompt = new_message.system_prompt.iter().map(String::as_str);
-    Ok(Some(request_prompt.chain([instructions.as_str()]).collect::<Vec<&str>>().join("\n\n")))
+    let instructions = prompt(options).messages();
+    let texts = new_message.system_prompt.iter().map(String::as_str).chain([&*instructions.system]);
+    let system = texts.collect::<Vec<&str>>().join("\n\n");
+    Ok(PromptOpening { system: Some(system), example: instructions.example })
 }

@@ -26,7 +26,7 @@ use crate::base::fail;
 use crate::base::memory::MemoryPermit;
 use crate::base::metrics::Metrics;
 use crate::base::polled_when_woken::PolledWhenWoken;
-use crate::record::history::{HistoryWriter, PromptRecord};
+use crate::record::history::{HistoryWriter, PromptOpening, PromptRecord};
 use crate::record::{self, FinishError, RunTotals, interrupted_failure};
 use crate::run::engine::RunEngine;
 use crate::run::live_run::LiveRun;
@@ -74,8 +74,8 @@ pub(crate) struct UpstreamChoice {
     pub(crate) request: ModelRequest,
     /// Options for reading its reply.
     pub(crate) options: Options,
-    /// System prompt.
-    pub(crate) system: Option<String>,
+    /// System prompt, and the example of the format instructions.
+    pub(crate) opening: PromptOpening,
     /// Contract of the reply as given in the request, as JSON.
     pub(crate) contract: Value,
 }
@@ -96,13 +96,12 @@ impl UpstreamChoice {
         ModelRequest { message_id, span, has_fallback: remaining_fallbacks > 0, ..self.request.clone() }
     }
 
-    /// Replaces the system prompt of another upstream with the one of this choice, in the prompt record and
-    /// in the messages. Returns a copy of the messages.
-    fn replace_system(&self, prompt_record: &mut PromptRecord, messages: &mut Vec<Message>) -> Vec<Message> {
-        // The old system prompt, if there is one, is the first message.
-        messages.drain(..usize::from(prompt_record.system.is_some()));
-        prompt_record.system.clone_from(&self.system);
-        messages.splice(0..0, self.system.iter().map(|text| Message::new("system", text)));
+    /// Replaces the opening for another upstream with the one of this choice, in the prompt record and in the
+    /// messages. Returns a copy of the messages.
+    fn replace_opening(&self, prompt_record: &mut PromptRecord, messages: &mut Vec<Message>) -> Vec<Message> {
+        prompt_record.opening.remove_from(messages);
+        prompt_record.opening.clone_from(&self.opening);
+        self.opening.insert_into(messages);
         messages.clone()
     }
 
@@ -350,7 +349,7 @@ async fn read_replies(
             attempt.fall_back(&end, choice, fallback, log).await?;
             choice = fallback;
             request = choice.build_request(run, fallbacks.len());
-            request.messages = choice.replace_system(sent_prompt, messages);
+            request.messages = choice.replace_opening(sent_prompt, messages);
             log.append(record::prompt_entry(log.next_number(), sent_prompt)).await?;
             state = states::load_message_state(engine, &run.row, continues_conversation, &request.dialect)
                 .await

@@ -58,6 +58,7 @@ Rules:
 - All fields must be there. No code fence, no comments; a line break in a text is written \\n, a quote \\\".
 - If you cannot reply in this form, reply only with <<ParsingError>>.
 "),
+    turn: None,
 };
 
 const ZH: FormatInstructions = FormatInstructions {
@@ -94,4 +95,5 @@ const ZH: FormatInstructions = FormatInstructions {
 - 所有字段都要有。不要用代码围栏，不要写注释；文本里的换行写成 \\n，引号写成 \\\"。
 - 如果无法按此格式回复，就只输出 <<ParsingError>>。
 "),
+    turn: None,
 };

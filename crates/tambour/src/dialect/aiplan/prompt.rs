@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::modes::{AnswerRequirement, CallRequirement, PlanMode, plan_modes};
 use super::options;
-use crate::dialect::FormatInstructions;
+use crate::dialect::{ExampleTurn, FormatInstructions};
 use crate::options::{Language, Options};
 
 /// Returns the format instructions.
@@ -20,6 +20,7 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
         opening: texts.opening.into(),
         example: texts.example.into(),
         rules: write_rules(texts, options).into(),
+        turn: Some(texts.turn),
     }
 }
 
@@ -31,6 +32,8 @@ struct PromptTexts {
     opening: &'static str,
     /// Example reply.
     example: &'static str,
+    /// Texts for showing the example as a turn.
+    turn: ExampleTurn,
     /// Heading of a second example, which calls a tool, and its thought; `{tool}` is replaced by the tool's
     /// name.
     second_heading: &'static str,
@@ -181,6 +184,10 @@ Example reply:
 }
 ```
 "#,
+    turn: ExampleTurn::new(
+        "Write every reply as one JSON object in a code fence, and nothing before or after it.",
+        "How do I phrase a requirement about speed?",
+    ),
     second_heading: "\nAnother one, for a request that needs a tool:\n",
     second_thought: "The request needs real work, and {tool} does it. Next step: call it with what the user said.",
     modes: "\nModes:\n",
@@ -236,6 +243,10 @@ const ZH: PromptTexts = PromptTexts {
 }
 ```
 "#,
+    turn: ExampleTurn::new(
+        "每个回复都是一个放在代码围栏里的 JSON 对象，前后不要有任何其他内容。",
+        "性能方面的需求该怎么写？",
+    ),
     second_heading: "\n再举一例，请求需要用到工具：\n",
     second_thought: "请求需要实际操作，由 {tool} 完成。下一步：带上用户所说的内容调用它。",
     modes: "\n模式：\n",

@@ -85,7 +85,12 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
     if let Some(content_name) = content_name {
         rules += &texts.reply_request.replace("{tag}", content_name);
     }
-    FormatInstructions { opening: texts.opening.into(), example: example.into(), rules: rules.into() }
+    FormatInstructions {
+        opening: texts.opening.into(),
+        example: example.into(),
+        rules: rules.into(),
+        turn: None,
+    }
 }
 
 /// Returns the structure that the instructions describe: the configured one, else that of the built-in

@@ -367,5 +367,5 @@ fn prompt(options: &Options) -> FormatInstructions {
         opening.push_str(&format!("{example_intro}\n\n"));
     }
     let rules = if example.is_empty() { rules.to_owned() } else { format!("\n\n{rules}") };
-    FormatInstructions { opening: opening.into(), example: example.into(), rules: rules.into() }
+    FormatInstructions { opening: opening.into(), example: example.into(), rules: rules.into(), turn: None }
 }

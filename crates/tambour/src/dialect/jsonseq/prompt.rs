@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::dialect::FormatInstructions;
+use crate::dialect::{ExampleTurn, FormatInstructions};
 use crate::options::{Language, Options};
 
 /// Returns the format instructions.
@@ -50,6 +50,10 @@ Rules:
   addresses, numbers or other personal data.
 - If you cannot reply in this form, reply only with <<ParsingError>>.
 "),
+    turn: Some(ExampleTurn::new(
+        "Write every reply as JSON Lines, and nothing before or after them.",
+        "How do I keep basil alive indoors?",
+    )),
 };
 
 const ZH: FormatInstructions = FormatInstructions {
@@ -87,4 +91,8 @@ const ZH: FormatInstructions = FormatInstructions {
 - serp_queries 放一到三个搜索查询，最多五个，互不重复，每个不超过 80 个字符，不含姓名、地址、号码等个人信息。
 - 如果无法按此格式回复，就只输出 <<ParsingError>>。
 "),
+    turn: Some(ExampleTurn::new(
+        "每个回复都是 JSON Lines，前后不要有任何其他内容。",
+        "室内养的罗勒怎样才不会死？",
+    )),
 };

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::ThinkingMlOptions;
-use crate::dialect::FormatInstructions;
+use crate::dialect::{ExampleTurn, FormatInstructions};
 use crate::options::{Language, Options};
 
 /// Builds the instructions in the language of the options.
@@ -73,6 +73,10 @@ Rules:
   names, addresses, numbers or other personal data. Without a need to search it is [].
 - If you cannot reply in this form, reply only with <<ParsingError>>.
 "),
+    turn: Some(ExampleTurn::new(
+        "Write every reply in tags: <serp>, <thinking> with phases, <final>; nothing before or after it.",
+        "How do I keep basil alive indoors?",
+    )),
 };
 
 const ZH: FormatInstructions = FormatInstructions {
@@ -121,4 +125,8 @@ const ZH: FormatInstructions = FormatInstructions {
   80 个字符，不含姓名、地址、号码等个人信息。不需要搜索时写 []。
 - 如果无法按此格式回复，就只输出 <<ParsingError>>。
 "),
+    turn: Some(ExampleTurn::new(
+        "每个回复都写在标签里：<serp>、由若干 phase 组成的 <thinking>、<final>，前后不要有任何其他内容。",
+        "室内养的罗勒怎样才不会死？",
+    )),
 };

@@ -11,15 +11,15 @@ use super::{ForeignRequest, describe_message, fold_message};
 use crate::base::problem::Problem;
 use crate::http::app::App;
 use crate::http::record;
-use crate::record::history::{self, PromptRecord};
+use crate::record::history::{self, PromptOpening, PromptRecord};
 use crate::store::MessageRow;
 use crate::upstream::Message;
 
-/// Returns the messages that the model was sent for a response, without the system prompt.
+/// Returns the messages that the model was sent for a response, without the system prompt and the example.
 pub(super) async fn prompt_messages(app: &App, row: &MessageRow) -> Result<Vec<Message>, Problem> {
     let (_, record) = record::stored_record(app, row).await?;
     let prompt_record: PromptRecord = serde_json::from_value(record["prompt"].clone()).unwrap_or_default();
-    Ok(PromptRecord { system: None, ..prompt_record }
+    Ok(PromptRecord { opening: PromptOpening::default(), ..prompt_record }
         .load_messages(&*app.store, &app.reading_defaults())
         .await?)
 }
