@@ -88,7 +88,7 @@ impl GrammarBuilder {
     /// # Errors
     /// No reply satisfies the grammar.
     pub fn finish(mut self, title: &str, mut root: Node) -> Result<Grammar> {
-        self.remove_never(&mut root);
+        remove_never(&mut self.rules, &mut root);
         if let Some(count) = self.keyword_count.checked_sub(MAX_KEYWORD_NOTES).filter(|count| *count > 0) {
             let text = format!("{count} more keywords, which this list leaves out: the checker tests them");
             self.notes.push(GrammarNote { kind: NoteKind::UncheckedKeyword, subject: "#".to_owned(), text });
@@ -100,29 +100,6 @@ impl GrammarBuilder {
             )));
         }
         Ok(Grammar { title: title.to_owned(), root, rules: self.rules, notes: self.notes })
-    }
-
-    /// Removes the parts that refer to rules that no text satisfies.
-    fn remove_never(&mut self, root: &mut Node) {
-        let mut is_known = vec![false; self.rules.len()];
-        let mut rest: Vec<usize> = (0..self.rules.len()).collect();
-        loop {
-            let len = rest.len();
-            rest.retain(|&index| {
-                is_known[index] = self.rules[index].1.is_satisfiable(&is_known);
-                !is_known[index]
-            });
-            if rest.len() == len {
-                break;
-            }
-            // Rules refer to earlier ones and to later ones.
-            rest.reverse();
-        }
-        if rest.is_empty() {
-            return;
-        }
-        root.remove_never(&is_known);
-        self.rules.iter_mut().for_each(|(_, node)| node.remove_never(&is_known));
     }
 
     /// Adds a rule, and returns the reference to it.
@@ -227,6 +204,29 @@ impl GrammarBuilder {
         }
         self.notes.push(GrammarNote { kind, subject: subject.to_owned(), text: text.to_owned() });
     }
+}
+
+/// Removes the parts that refer to rules that no text satisfies.
+pub(super) fn remove_never(rules: &mut [(String, Node)], root: &mut Node) {
+    let mut is_known = vec![false; rules.len()];
+    let mut rest: Vec<usize> = (0..rules.len()).collect();
+    loop {
+        let len = rest.len();
+        rest.retain(|&index| {
+            is_known[index] = rules[index].1.is_satisfiable(&is_known);
+            !is_known[index]
+        });
+        if rest.len() == len {
+            break;
+        }
+        // Rules refer to earlier ones and to later ones.
+        rest.reverse();
+    }
+    if rest.is_empty() {
+        return;
+    }
+    root.remove_never(&is_known);
+    rules.iter_mut().for_each(|(_, node)| node.remove_never(&is_known));
 }
 
 /// Sequences that begin a tag, a comment or a mark: `<` before a letter, `/`, `!`, `?` or `|`, and the failure
