@@ -1,8 +1,10 @@
 //! Forms of a contract: format instructions, a JSON Schema, and grammars for constrained decoding.
 
+use serde_json::Value;
+
 use super::{Contract, DIALECTS, DialectEntry};
 use crate::error::{Error, Result};
-use crate::grammar::GrammarFormat;
+use crate::grammar::{GrammarFormat, NoteKind};
 use crate::options::Options;
 
 /// Form in which a contract is written.
@@ -103,7 +105,9 @@ impl Contract {
                 return entry.prompt.map(|prompt| prompt(options).text()).ok_or_else(missing);
             }
             ContractForm::JsonSchema => {
-                return entry.schema.map(|schema| format!("{:#}\n", schema(options))).ok_or_else(missing);
+                let mut schema = entry.schema.ok_or_else(missing)?(options);
+                self.add_notes(&mut schema, options);
+                return Ok(format!("{schema:#}\n"));
             }
             ContractForm::Lark => GrammarFormat::Lark,
             ContractForm::Gbnf => GrammarFormat::Gbnf,
@@ -111,4 +115,22 @@ impl Contract {
         };
         Ok(self.grammar(options)?.ok_or_else(missing)?.write(format))
     }
+
+    /// Adds to a schema of the contract, as `$comment`, what a schema cannot say; validators ignore it.
+    fn add_notes(self, schema: &mut Value, options: &Options) {
+        let Value::Object(fields) = schema else { return };
+        let own_comment = fields.get("$comment").and_then(Value::as_str).map(str::to_owned);
+        let mut lines: Vec<String> = own_comment.into_iter().collect();
+        lines.push(format!("Contract `{}`: {SCHEMA_NOTE}", self.name()));
+        // A schema that no grammar can follow has only the general note.
+        if let Ok(Some(grammar)) = self.grammar(options) {
+            let rules = grammar.notes.into_iter().filter(|note| note.kind == NoteKind::UncheckedRule);
+            lines.extend(rules.map(|note| format!("not stated, rule {}: {}", note.subject, note.text)));
+        }
+        fields.insert("$comment".to_owned(), lines.join("\n").into());
+    }
 }
+
+/// Note on what no schema of a reply says.
+const SCHEMA_NOTE: &str = "the checker still reads each reply. Not stated: text and fences around the JSON, the number \
+                           and order of the lines of a reply, and equal keys in an object";

@@ -243,3 +243,65 @@ fn a_bound_on_texts_ends_a_model_that_repeats_itself() {
         assert!(matches!(lark.judge(&endless), Judgement::Refused(_)), "{name} {piece:?}");
     }
 }
+
+/// Values that contain themselves, directly or through others, nest eight levels under `grammar.text`, and lists in
+/// them have fewer items on each level.
+#[test]
+fn a_bound_on_texts_bounds_the_nesting_of_values_that_contain_themselves() {
+    let list = json!({"$ref": "#/$defs/n", "$defs": {"n": {
+        "type": "object", "properties": {"v": {"type": "string"}, "next": {"$ref": "#/$defs/n"}}, "required": ["v"],
+    }}});
+    let pairs = json!({"$ref": "#/$defs/a", "$defs": {
+        "a": {"type": "object", "properties": {"b": {"$ref": "#/$defs/b"}}},
+        "b": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}},
+    }});
+    let tree =
+        json!({"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}});
+    let nested = |levels: usize, open: &str, last: &str, close: &str| {
+        format!("{}{last}{}", open.repeat(levels - 1), close.repeat(levels - 1))
+    };
+    let cases = [
+        (&list, "{\"v\":\"a\",\"next\":", "{\"v\":\"a\"}", "}", 8),
+        (&pairs, "{\"b\":{\"a\":", "{}", "}}", 8),
+        (&tree, "[", "[]", "]", 8),
+    ];
+    for (schema, open, last, close, levels) in cases {
+        let settings = [("grammar.text", json!(60)), ("json_value.schema", schema.clone())];
+        let grammar = grammar("json_value", &settings).expect("it is small");
+        let mut lark = LarkEngine::new(&grammar.write(GrammarFormat::Lark));
+        let gbnf = GbnfEngine::new(&grammar.write(GrammarFormat::Gbnf));
+        let deepest = nested(levels, open, last, close);
+        assert_eq!(lark.judge(&deepest), Judgement::Complete, "{deepest}");
+        assert_eq!(gbnf.judge(&deepest), Judgement::Complete, "{deepest} by GBNF");
+        let deeper = nested(levels + 1, open, last, close);
+        assert!(matches!(lark.judge(&deeper), Judgement::Refused(_)), "{deeper}");
+        assert!(matches!(gbnf.judge(&deeper), Judgement::Refused(_)), "{deeper} by GBNF");
+    }
+    let settings = [("grammar.text", json!(60)), ("json_value.schema", tree)];
+    let grammar = grammar("json_value", &settings).expect("it is small");
+    let gbnf = GbnfEngine::new(&grammar.write(GrammarFormat::Gbnf));
+    let items = |open: usize, count: usize| {
+        format!("{}{}{}", "[".repeat(open), vec!["[]"; count].join(","), "]".repeat(open))
+    };
+    for (level, count) in [(1, 16), (2, 8), (3, 4), (7, 2)] {
+        assert_eq!(gbnf.judge(&items(level, count)), Judgement::Complete, "level {level}");
+        assert!(matches!(gbnf.judge(&items(level, count + 1)), Judgement::Refused(_)), "level {level}");
+    }
+}
+
+/// A schema says as a comment what no schema can say.
+#[test]
+fn a_schema_has_its_notes_as_a_comment() {
+    for entry in tambour::dialect::DIALECTS.iter().filter(|entry| entry.schema.is_some()) {
+        let contract = tambour::verdict::Contract::Dialect(entry);
+        let text = contract.write(tambour::verdict::ContractForm::JsonSchema, &Options::default());
+        let schema: Value = serde_json::from_str(&text.expect("a schema")).expect("JSON");
+        let comment = schema["$comment"].as_str().expect("a comment");
+        assert!(comment.starts_with(&format!("Contract `{}`: ", entry.name)), "{comment}");
+        let grammar = grammar(entry.name, &[]);
+        for code in grammar.iter().flat_map(Grammar::unchecked_rules) {
+            assert!(comment.contains(&format!("not stated, rule {code}: ")), "{code}: {comment}");
+        }
+        assert!(jsonschema::draft202012::meta::is_valid(&schema), "{}", entry.name);
+    }
+}
