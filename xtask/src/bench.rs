@@ -11,6 +11,7 @@ const BENCHMARKS: &[(&str, &str, &str)] = &[
     ("stream", "tambour", "stream"),
     ("json", "tambour", "json"),
     ("state", "tambour", "state"),
+    ("grammar", "tambour", "grammar"),
     ("prompt", "tambour-prompt", "prompt"),
 ];
 
