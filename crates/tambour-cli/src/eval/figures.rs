@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use tambour::event::{Failure, ReplyWorth};
+use tambour::event::{AnswerYield, Failure, ReplyWorth};
 use tambour::texts::format_count;
 use tambour::{Finding, Severity};
 use tambour_server::upstream::Price;
@@ -16,16 +16,6 @@ use super::recorded::ReplyGroup;
 use super::stats::{Quantiles, Share};
 use crate::check::RuleSummary;
 use crate::output::{self, severity_name};
-
-/// Step of the ladder that gave the answer; the words of `completed.metadata.yield`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rung {
-    Constrained,
-    Plain,
-    Repaired,
-    Reasked,
-    Fallback,
-}
 
 /// Number of answers by the step of the ladder that gave them.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -54,13 +44,14 @@ pub(super) struct PairResult {
     pub(super) worth: ReplyWorth,
     /// True if the reply that is used had its structure.
     is_structured: bool,
-    pub(super) rung: Rung,
+    /// Step of the ladder that gave the answer.
+    pub(super) step: AnswerYield,
     pub(super) reasks: u32,
     /// First error of the check of the first reply, in one line.
     pub(super) first_error: Option<String>,
     /// Code of that error.
     pub(super) error_code: Option<String>,
-    /// First findings of the check of the first reply, one a line.
+    /// First findings of the check of the first reply, one a line; none if the prompt has a usable reply.
     pub(super) finding_lines: Vec<String>,
     pub(super) first_text_ms: Option<u64>,
     /// Milliseconds of all attempts together.
@@ -163,30 +154,33 @@ const MAX_FINDINGS: usize = 5;
 /// Maximum length in characters of a finding in reports.
 const MAX_FINDING_CHARS: usize = 300;
 
-impl Rung {
-    /// Returns the word for the step.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Rung::Constrained => "constrained",
-            Rung::Plain => "plain",
-            Rung::Repaired => "repaired",
-            Rung::Reasked => "reasked",
-            Rung::Fallback => "fallback",
-        }
-    }
-}
-
 impl YieldCounts {
     /// Returns the words of the steps with their counts.
     pub(super) fn entries(&self) -> [(&'static str, u64); 5] {
-        let YieldCounts { constrained, plain, repaired, reasked, fallback } = *self;
-        [
-            ("constrained", constrained),
-            ("plain", plain),
-            ("repaired", repaired),
-            ("reasked", reasked),
-            ("fallback", fallback),
-        ]
+        AnswerYield::ALL.map(|step| (step.name(), self.count(step)))
+    }
+
+    /// Returns the number of answers of a step.
+    fn count(&self, step: AnswerYield) -> u64 {
+        match step {
+            AnswerYield::Constrained => self.constrained,
+            AnswerYield::Plain => self.plain,
+            AnswerYield::Repaired => self.repaired,
+            AnswerYield::Reasked => self.reasked,
+            _ => self.fallback,
+        }
+    }
+
+    /// Counts an answer.
+    fn add(&mut self, step: AnswerYield) {
+        let count = match step {
+            AnswerYield::Constrained => &mut self.constrained,
+            AnswerYield::Plain => &mut self.plain,
+            AnswerYield::Repaired => &mut self.repaired,
+            AnswerYield::Reasked => &mut self.reasked,
+            _ => &mut self.fallback,
+        };
+        *count += 1;
     }
 }
 
@@ -235,12 +229,12 @@ impl<'a> ReportBuilder<'a> {
         let chosen = best_reply(&worths);
         let (first, used) = (&judgements[0], &judgements[chosen]);
         // The rule of `completed.metadata.yield`.
-        let rung = match (used.is_fallback, chosen, used.repairs) {
-            (true, ..) => Rung::Fallback,
-            (false, 1.., _) => Rung::Reasked,
-            (false, 0, 1..) => Rung::Repaired,
-            (false, 0, 0) if group.first.constraint.is_some() => Rung::Constrained,
-            (false, 0, 0) => Rung::Plain,
+        let step = match (used.is_fallback, chosen, used.repairs) {
+            (true, ..) => AnswerYield::Fallback,
+            (false, 1.., _) => AnswerYield::Reasked,
+            (false, 0, 1..) => AnswerYield::Repaired,
+            (false, 0, 0) if group.first.constraint.is_some() => AnswerYield::Constrained,
+            (false, 0, 0) => AnswerYield::Plain,
         };
         let (mut usage, mut total_ms) = (Value::Null, None);
         for record in std::iter::once(&group.first).chain(&group.reasks) {
@@ -259,11 +253,15 @@ impl<'a> ReportBuilder<'a> {
             first_worth: first.worth,
             worth: used.worth,
             is_structured: used.is_structured,
-            rung,
+            step,
             reasks: u32::try_from(group.reasks.len()).unwrap_or(u32::MAX),
             first_error: error.map(|finding| clip(&format!("{}: {}", finding.rule, finding.message))),
             error_code: error.map(|finding| finding.code.to_string()),
-            finding_lines: first.verdict.findings.iter().take(MAX_FINDINGS).map(line).collect(),
+            finding_lines: match used.worth {
+                // There may be a million of them.
+                ReplyWorth::Usable => Vec::new(),
+                _ => first.verdict.findings.iter().take(MAX_FINDINGS).map(line).collect(),
+            },
             first_text_ms: group.first.first_text_ms,
             total_ms,
             usage,
@@ -330,13 +328,7 @@ impl<'a> ReportBuilder<'a> {
         sums.structured += u64::from(result.is_structured);
         sums.first_texts.extend(result.first_text_ms);
         sums.totals.extend(result.total_ms);
-        match result.rung {
-            Rung::Constrained => row.yields.constrained += 1,
-            Rung::Plain => row.yields.plain += 1,
-            Rung::Repaired => row.yields.repaired += 1,
-            Rung::Reasked => row.yields.reasked += 1,
-            Rung::Fallback => row.yields.fallback += 1,
-        }
+        row.yields.add(result.step);
     }
 }
 
@@ -440,13 +432,15 @@ impl Report {
         let prompts: u64 = self.rows.iter().map(|row| row.prompts).sum();
         let first = self.results.iter().find_map(|(_, id, result)| Some((id, result.failure.as_ref()?)))?;
         let (id, failure) = first;
-        Some(format!(
+        let message = format!(
             "{} of {} got no reply; the first, `{id}`: {}: {} (`--resume --retry-failed` asks them again)",
             failed,
             format_count(prompts, "prompt"),
             failure.code,
             failure.message
-        ))
+        );
+        // A service writes the text of the failure, and a file the id.
+        Some(message.chars().map(output::visible_char).collect())
     }
 }
 

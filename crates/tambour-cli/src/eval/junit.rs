@@ -1,7 +1,7 @@
 //! Report as JUnit XML: a suite for each model and dialect with a case for each prompt, and a suite for the
 //! comparison with an earlier run.
 
-use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use tambour::event::ReplyWorth;
 
@@ -9,97 +9,124 @@ use super::compare::Comparison;
 use super::figures::{PairResult, Report, ReportRow};
 use crate::check::escape_xml;
 
-/// Test suite.
-#[derive(Default)]
-struct Suite {
-    name: String,
+/// Numbers of the cases of a suite.
+#[derive(Clone, Copy, Default)]
+struct Counts {
     tests: usize,
     failures: usize,
     errors: usize,
-    /// `testcase` elements, as XML.
-    cases: String,
 }
 
-/// Formats the report. A prompt without a usable reply is a failure, one without any reply an error.
-pub(super) fn format(report: &Report) -> String {
-    let mut suites: Vec<Suite> =
-        report.rows.iter().map(|row| Suite { name: row.label(), ..Suite::default() }).collect();
-    for (row, prompt_id, result) in &report.results {
-        suites[*row].add_prompt(&report.rows[*row], prompt_id, result);
+/// Writes the report. A prompt without a usable reply is a failure, one without any reply an error.
+///
+/// # Errors
+/// The writer fails.
+pub(super) fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let mut counts = vec![Counts::default(); report.rows.len()];
+    let mut cases: Vec<Vec<usize>> = vec![Vec::new(); report.rows.len()];
+    for (index, (row, _, result)) in report.results.iter().enumerate() {
+        cases[*row].push(index);
+        counts[*row].tests += 1;
+        counts[*row].errors += usize::from(result.failure.is_some());
+        let is_failed = result.failure.is_none() && result.worth != ReplyWorth::Usable;
+        counts[*row].failures += usize::from(is_failed);
     }
-    suites.extend(report.comparison.as_ref().map(comparison_suite));
-    let sum = |field: fn(&Suite) -> usize| suites.iter().map(field).sum::<usize>();
-    let mut out = format!(
+    let comparison = report.comparison.as_ref().map(|comparison| (comparison, comparison_counts(comparison)));
+    let sum = |field: fn(&Counts) -> usize| -> usize {
+        counts.iter().chain(comparison.as_ref().map(|(_, counts)| counts)).map(field).sum()
+    };
+    writeln!(
+        out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tambour eval\" tests=\"{}\" failures=\"{}\" \
-         errors=\"{}\">\n",
-        sum(|suite| suite.tests),
-        sum(|suite| suite.failures),
-        sum(|suite| suite.errors),
-    );
-    for Suite { name, tests, failures, errors, cases } in &suites {
-        let _ = writeln!(
-            out,
-            "  <testsuite name=\"{}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">\n{cases}  \
-             </testsuite>",
-            escape_xml(name),
-        );
+         errors=\"{}\">",
+        sum(|counts| counts.tests),
+        sum(|counts| counts.failures),
+        sum(|counts| counts.errors),
+    )?;
+    for ((row, counts), cases) in report.rows.iter().zip(&counts).zip(&cases) {
+        begin_suite(out, &row.label(), *counts)?;
+        for index in cases {
+            let (_, prompt_id, result) = &report.results[*index];
+            write_prompt(out, row, prompt_id, result)?;
+        }
+        writeln!(out, "  </testsuite>")?;
     }
-    out + "</testsuites>\n"
+    if let Some((comparison, counts)) = comparison {
+        begin_suite(out, "comparison", counts)?;
+        write_comparison(out, comparison)?;
+        writeln!(out, "  </testsuite>")?;
+    }
+    writeln!(out, "</testsuites>")
 }
 
-impl Suite {
-    fn add_prompt(&mut self, row: &ReportRow, prompt_id: &str, result: &PairResult) {
-        let time = result.first_text_ms.map(|ms| format!(" first text after {ms} ms")).unwrap_or_default();
-        let lines = format!("{}{time}\n{}", result.rung.name(), result.finding_lines.join("\n"));
-        let detail = escape_xml(lines.trim_end());
-        let content = match (&result.failure, result.worth) {
-            (Some(failure), _) => {
-                self.errors += 1;
-                let (code, message) = (escape_xml(&failure.code), escape_xml(&failure.message));
-                format!("<error type=\"{code}\" message=\"{message}\"/>")
-            }
-            (None, ReplyWorth::Usable) => format!("<system-out>{detail}</system-out>"),
-            (None, _) => {
-                self.failures += 1;
-                let code = result.error_code.as_deref().unwrap_or("unusable");
-                let message = result.first_error.as_deref().unwrap_or("the reply is not usable");
-                format!(
-                    "<failure type=\"{}\" message=\"{}\">{detail}</failure>",
-                    escape_xml(code),
-                    escape_xml(message)
-                )
-            }
-        };
-        self.push_case(row.dialect, prompt_id, &content);
-    }
+fn begin_suite(out: &mut impl Write, name: &str, counts: Counts) -> io::Result<()> {
+    let Counts { tests, failures, errors } = counts;
+    writeln!(
+        out,
+        "  <testsuite name=\"{}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">",
+        escape_xml(name),
+    )
+}
 
-    fn push_case(&mut self, class: &str, name: &str, content: &str) {
-        self.tests += 1;
-        let _ = writeln!(
-            self.cases,
-            "    <testcase classname=\"{}\" name=\"{}\">\n      {content}\n    </testcase>",
-            escape_xml(class),
-            escape_xml(name),
-        );
+fn write_prompt(
+    out: &mut impl Write,
+    row: &ReportRow,
+    prompt_id: &str,
+    result: &PairResult,
+) -> io::Result<()> {
+    let time = result.first_text_ms.map(|ms| format!(" first text after {ms} ms")).unwrap_or_default();
+    let lines = format!("{}{time}\n{}", result.step.name(), result.finding_lines.join("\n"));
+    let detail = escape_xml(lines.trim_end());
+    let content = match (&result.failure, result.worth) {
+        (Some(failure), _) => {
+            let (code, message) = (escape_xml(&failure.code), escape_xml(&failure.message));
+            format!("<error type=\"{code}\" message=\"{message}\"/>")
+        }
+        (None, ReplyWorth::Usable) => format!("<system-out>{detail}</system-out>"),
+        (None, _) => {
+            let code = result.error_code.as_deref().unwrap_or("unusable");
+            let message = result.first_error.as_deref().unwrap_or("the reply is not usable");
+            format!(
+                "<failure type=\"{}\" message=\"{}\">{detail}</failure>",
+                escape_xml(code),
+                escape_xml(message)
+            )
+        }
+    };
+    write_case(out, row.dialect, prompt_id, &content)
+}
+
+fn write_case(out: &mut impl Write, class: &str, name: &str, content: &str) -> io::Result<()> {
+    writeln!(
+        out,
+        "    <testcase classname=\"{}\" name=\"{}\">\n      {content}\n    </testcase>",
+        escape_xml(class),
+        escape_xml(name),
+    )
+}
+
+fn comparison_counts(comparison: &Comparison) -> Counts {
+    let regressions = comparison.shares.iter().filter(|share| share.is_regression).count();
+    Counts {
+        tests: comparison.shares.len() + comparison.missing.len(),
+        failures: regressions + comparison.missing.len(),
+        errors: 0,
     }
 }
 
-/// Suite with a case for each share that was compared, and for each missing row.
-fn comparison_suite(comparison: &Comparison) -> Suite {
-    let mut suite = Suite { name: "comparison".to_owned(), ..Suite::default() };
+/// Writes a case for each share that was compared, and for each missing row.
+fn write_comparison(out: &mut impl Write, comparison: &Comparison) -> io::Result<()> {
     for share in &comparison.shares {
         let line = escape_xml(&share.line());
         let content = if share.is_regression {
-            suite.failures += 1;
             format!("<failure type=\"regression\" message=\"{line}\"/>")
         } else {
             format!("<system-out>{line}</system-out>")
         };
-        suite.push_case(&share.row, share.figure, &content);
+        write_case(out, &share.row, share.figure, &content)?;
     }
     for row in &comparison.missing {
-        suite.failures += 1;
-        suite.push_case(row, "replies", "<failure type=\"missing\" message=\"no reply in this run\"/>");
+        write_case(out, row, "replies", "<failure type=\"missing\" message=\"no reply in this run\"/>")?;
     }
-    suite
+    Ok(())
 }

@@ -219,14 +219,19 @@ fn judge_replies(plan: &EvalPlan, folder: &RunFolder) -> Result<Report> {
 }
 
 fn print_report(report: &Report, format: ReportFormat) -> Result<()> {
+    let mut stdout = io::stdout().lock();
     let text = match format {
         ReportFormat::Table => tables::format_table(report),
         ReportFormat::Json => report.to_json()?,
-        ReportFormat::Junit => junit::format(report),
+        ReportFormat::Junit => {
+            let mut out = io::BufWriter::new(stdout);
+            junit::write(report, &mut out)?;
+            out.flush()?;
+            return Ok(());
+        }
         ReportFormat::Markdown => tables::format_markdown(report),
         ReportFormat::Html => html::format(report),
     };
-    let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()?;
     Ok(())

@@ -208,6 +208,29 @@ pub enum AnswerYield {
     Fallback,
 }
 
+impl AnswerYield {
+    /// All steps, from the best to the fallback.
+    pub const ALL: [AnswerYield; 5] = [
+        AnswerYield::Constrained,
+        AnswerYield::Plain,
+        AnswerYield::Repaired,
+        AnswerYield::Reasked,
+        AnswerYield::Fallback,
+    ];
+
+    /// Public name, such as `constrained`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            AnswerYield::Constrained => "constrained",
+            AnswerYield::Plain => "plain",
+            AnswerYield::Repaired => "repaired",
+            AnswerYield::Reasked => "reasked",
+            AnswerYield::Fallback => "fallback",
+        }
+    }
+}
+
 impl Metadata {
     /// Step that gave the answer. `is_constrained` if the reply was constrained, `is_reask` if it is the reply
     /// to a re-ask.
