@@ -44,6 +44,9 @@ struct RecordedReply {
     /// Language of the recording: `zh` or `en`.
     #[serde(default)]
     lang: Option<String>,
+    /// Failure of a call without a reply, which is not played.
+    #[serde(default)]
+    error: serde_json::Value,
 }
 
 /// Recordings included in the product.
@@ -87,7 +90,8 @@ impl RecordedReplies {
         let records: Result<Vec<_>, String> = lines
             .map(|(index, line)| parse_record(line).map_err(|error| format!("line {}: {error}", index + 1)))
             .collect();
-        let records = records?;
+        // A failed call is no reply.
+        let records: Vec<_> = records?.into_iter().filter(|record| record.error.is_null()).collect();
         if records.is_empty() {
             return Err("no recordings".to_owned());
         }

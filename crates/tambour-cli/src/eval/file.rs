@@ -100,6 +100,8 @@ pub(super) struct SourceSection {
     pub(super) alias: Option<String>,
     /// JSONL file of recorded replies.
     pub(super) recorded: Option<PathBuf>,
+    /// Prices of the recordings, by model; in place of those of the file.
+    pub(super) prices: Option<BTreeMap<String, Price>>,
 }
 
 /// Maximum size of the file in bytes.
@@ -173,12 +175,17 @@ impl EvalFile {
         let section = UpstreamSection { upstreams: &self.upstreams, timeouts: &timeouts, origins };
         section.check_prices()?;
         // Recordings have prices like an upstream.
-        let mut recordings = UpstreamConfig::from_argument("demo", None)?;
-        recordings.prices.clone_from(&self.prices);
-        let upstreams = BTreeMap::from([("prices".to_owned(), recordings)]);
-        UpstreamSection { upstreams: &upstreams, timeouts: &timeouts, origins: &ValueOrigins::default() }
-            .check_prices()
-            .map_err(|error| anyhow!("{}", error.to_string().replace("upstreams.prices.", "")))?;
+        for prices in self.sources.iter().filter_map(|source| source.prices.as_ref()).chain([&self.prices]) {
+            let mut recordings = UpstreamConfig::from_argument("demo", None)?;
+            recordings.prices.clone_from(prices);
+            let upstreams = BTreeMap::from([("prices".to_owned(), recordings)]);
+            UpstreamSection { upstreams: &upstreams, timeouts: &timeouts, origins: &ValueOrigins::default() }
+                .check_prices()
+                .map_err(|error| anyhow!("{}", error.to_string().replace("upstreams.prices.", "")))?;
+        }
+        if self.sources.iter().any(|source| source.prices.is_some() && source.recorded.is_none()) {
+            bail!("`sources`: `prices` are those of recorded replies; an upstream has its own");
+        }
         Ok(())
     }
 }

@@ -380,7 +380,7 @@ impl EvalPlan {
         let source = self.push_source(EvalSource {
             name: name.clone(),
             kind: SourceKind::Recorded(path.to_owned()),
-            prices: self.file.prices.clone(),
+            prices: section.prices.as_ref().unwrap_or(&self.file.prices).clone(),
             max_reasks: self.file.max_reasks,
         })?;
         let (mut contracts, mut count, mut left_out) = (HashMap::new(), 0, 0);

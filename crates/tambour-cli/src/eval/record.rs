@@ -36,16 +36,27 @@ pub(super) fn write(run: &RunFolder, plan: &EvalPlan, folder: &Path) -> Result<(
         files.push(create(&folder.join(name))?);
     }
     let mut fixtures = create(&folder.join("fixtures.jsonl"))?;
+    // A failure counts if no reply has replaced it, and then the first.
+    let mut has_reply = vec![false; plan.pairs.len()];
     run.read_replies(plan, |pair, group| {
-        // A failure is no reply.
-        if group.first.error.is_some() {
+        has_reply[pair] |= group.first.error.is_none();
+        Ok(())
+    })?;
+    let mut is_written = vec![false; plan.pairs.len()];
+    run.read_replies(plan, |pair, group| {
+        let is_replaced = group.first.error.is_some() && has_reply[pair];
+        if is_replaced || std::mem::replace(&mut is_written[pair], true) {
             return Ok(());
         }
         let file = &mut files[plan.pairs[pair].source];
         for record in std::iter::once(&group.first).chain(&group.reasks) {
             write_line(file, &serde_json::to_value(record)?)?;
         }
-        write_line(&mut fixtures, &fixture(plan, pair, &group.first))
+        // A failed call is no reply.
+        match group.first.error {
+            Some(_) => Ok(()),
+            None => write_line(&mut fixtures, &fixture(plan, pair, &group.first)),
+        }
     })?;
     for mut file in files.into_iter().chain([fixtures]) {
         file.flush().with_context(|| format!("cannot write in {}", folder.display()))?;
@@ -158,21 +169,20 @@ fn evaluation(plan: &EvalPlan, file_names: &[String], folder: &Path) -> Result<S
         .sources
         .iter()
         .zip(file_names)
-        .map(|(source, file)| json!({"name": source.name, "recorded": file}))
+        .map(|(source, file)| {
+            let mut section = json!({"name": source.name, "recorded": file});
+            if !source.prices.is_empty() {
+                section["prices"] = json!(source.prices);
+            }
+            section
+        })
         .collect();
-    let mut prices = BTreeMap::new();
-    for source in &plan.sources {
-        prices.extend(source.prices.clone());
-    }
-    let mut document = json!({
+    let document = json!({
         "max_reasks": plan.file.max_reasks,
         "currency": plan.currency,
         "contract": section,
         "sources": sources,
     });
-    if !prices.is_empty() {
-        document["prices"] = json!(prices);
-    }
     Ok(format!("# The replies of the run `{}`.\n{}", comment(&plan.name), toml::to_string(&document)?))
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::model::{Answer, ScriptedModel, last_text};
 use super::{PLAIN, eval, records, report};
-use crate::{RunOutput, new_folder, tambour_command, write_file};
+use crate::{RunOutput, new_folder, run_in, tambour_command, write_file};
 
 /// Evaluation of one model as plain text, with short timeouts.
 fn model_file(model: &ScriptedModel) -> String {
@@ -251,4 +251,35 @@ fn a_folder_that_cannot_be_written_is_wrong_use() {
         assert!(ran.stderr.contains(run), "{}", ran.stderr);
     }
     assert!(!Path::new("e.run").exists());
+}
+
+#[test]
+fn a_recording_keeps_failures_and_the_prices_of_each_source() {
+    let folder = new_folder("eval-record-failures");
+    let failure = json!({
+        "id": "lost", "chunks": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0},
+        "error": {"code": "upstream_error", "message": "down\u{1b}]0;x\u{7}\n::error::y", "retryable": true},
+    });
+    let reply = json!({
+        "id": "kept", "reply": "It is 4.", "finish_reason": "stop",
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+    });
+    write_file(&folder, "a.jsonl", format!("{reply}\n{failure}\n"));
+    write_file(&folder, "b.jsonl", format!("{failure}\n"));
+    let source = |name: &str, price: u32| {
+        format!(
+            "[[sources]]\nname = \"{name}\"\nrecorded = \"{name}.jsonl\"\nprices = {{ \"*\" = {{ input = {price}, output = {price} }} }}\n"
+        )
+    };
+    let file = format!("[contract]\ndialect = \"plain\"\n{}{}", source("a", 3), source("b", 5));
+    let ran = eval(&folder, &file, &["--format", "json", "--record", "kept"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    // What a service wrote into its failure does not reach the terminal as it is.
+    assert!(ran.stderr.contains("down\u{241b}]0;x") && !ran.stderr.contains("\n::error::"), "{ran:?}");
+    let measured: Value = serde_json::from_str(&ran.stdout).expect("a report");
+    assert!(measured["rows"][1]["cost"].as_f64().is_some_and(|cost| cost > 0.0), "{measured}");
+    write_file(&folder, "kept/e.toml", std::fs::read(folder.join("kept/eval.toml")).expect("an evaluation"));
+    let again = run_in(&folder.join("kept"), &["eval", "e.toml", "--format", "json"], "");
+    let again: Value = serde_json::from_str(&again.stdout).expect("a report");
+    assert_eq!(again["rows"], measured["rows"]);
 }
