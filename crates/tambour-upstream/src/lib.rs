@@ -137,6 +137,9 @@ pub enum ReplySource {
 pub struct ModelRequest {
     /// Id of the message, for log lines; not sent to the service.
     pub message_id: Arc<str>,
+    /// Owner of the message: models that clients name are probed only so often for one owner. Not sent to the
+    /// service.
+    pub owner: Arc<str>,
     /// Span of the message, the parent of the call's span.
     pub span: TraceSpan,
     /// Messages, each with its role; the system prompt is the first.
@@ -335,7 +338,7 @@ impl Upstream {
     /// Returns the models that were probed for constraints.
     pub fn probed_servers(&self) -> Vec<ProbedServer> {
         match &self.source {
-            ReplySource::Service(service) => service.probes().probed_servers(service.base()),
+            ReplySource::Service(service) => service.probes().probed_servers(&service.identity()),
             ReplySource::Replay(_) => Vec::new(),
         }
     }

@@ -18,6 +18,8 @@ pub struct UpstreamMetrics {
     probes: Family<ProbeLabels, Counter>,
     /// Requests that wanted a constraint.
     constraints: Family<ConstraintLabels, Counter>,
+    /// Forms that a server refused.
+    refusals: Family<ConstraintLabels, Counter>,
     /// Times from the start of a call to its first text.
     first_text: CallHistograms,
     /// Times from the start of a call to its end.
@@ -69,6 +71,7 @@ impl Default for UpstreamMetrics {
             failures: Family::default(),
             probes: Family::default(),
             constraints: Family::default(),
+            refusals: Family::default(),
             first_text: Family::new_with_constructor(new_histogram),
             duration: Family::new_with_constructor(new_histogram),
         }
@@ -84,6 +87,8 @@ impl UpstreamMetrics {
         registry.register("upstream_constraint_probes", probes, self.probes.clone());
         let constraints = "Requests with a contract to constrain their replies, by the form that was sent";
         registry.register("upstream_constraints", constraints, self.constraints.clone());
+        let refusals = "Forms of contracts that a server refused, so that a weaker one or none was sent";
+        registry.register("upstream_constraint_refusals", refusals, self.refusals.clone());
         let first_text = "Time from the call of an upstream to its first text, earlier attempts included";
         registry.register("upstream_first_text_seconds", first_text, self.first_text.clone());
         let duration = "Time from the call of an upstream to its end";
@@ -111,6 +116,11 @@ impl UpstreamMetrics {
     /// Counts a request that wanted a constraint.
     pub(crate) fn count_constraint(&self, upstream: &Arc<str>, form: &'static str) {
         self.constraints.get_or_create(&ConstraintLabels { upstream: upstream.clone(), form }).inc();
+    }
+
+    /// Counts a form that a server refused.
+    pub(crate) fn count_refusal(&self, upstream: &Arc<str>, form: &'static str) {
+        self.refusals.get_or_create(&ConstraintLabels { upstream: upstream.clone(), form }).inc();
     }
 
     /// Records the end of a call: its duration and the time to its first text, if any.

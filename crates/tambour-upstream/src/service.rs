@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::CallTarget;
 use super::client::{ConnectError, ServiceClient};
-use super::constraint::{ConstraintProbes, ConstraintServer};
+use super::constraint::{ConstraintProbes, ConstraintServer, ServiceIdentity};
 use super::fields::merge;
 use super::kind::{ServiceKind, ServiceRequest};
 use super::redact::redact;
@@ -32,6 +32,20 @@ pub struct HttpService {
     model: Option<String>,
     key: Option<String>,
     timeouts: Timeouts,
+}
+
+/// Failure of a request before its reply.
+#[derive(Clone, Debug)]
+pub(super) struct OpenFailure {
+    pub(super) failure: Failure,
+    /// Status of the response, if there was one that is an error.
+    pub(super) status: Option<StatusCode>,
+}
+
+impl From<Failure> for OpenFailure {
+    fn from(failure: Failure) -> OpenFailure {
+        OpenFailure { failure, status: None }
+    }
 }
 
 impl HttpService {
@@ -76,9 +90,15 @@ impl HttpService {
         self.timeouts.first_byte()
     }
 
-    /// Returns the base URL of requests, without credentials.
-    pub(super) fn base(&self) -> &str {
-        self.client.base()
+    /// Returns the service as far as the result of a probe depends on it.
+    pub(super) fn identity(&self) -> ServiceIdentity {
+        let server = self.server.map(|server| server.name);
+        ServiceIdentity::new(self.kind.name(), server, self.client.base(), self.key.as_deref())
+    }
+
+    /// Returns the model of requests that name none.
+    pub(super) fn default_model(&self) -> Option<&str> {
+        self.model.as_deref()
     }
 
     /// Returns `true` if requests carry a key.
@@ -104,9 +124,22 @@ impl HttpService {
         model_request: &ModelRequest,
         headers: HeaderMap,
         members: &Map<String, Value>,
-        is_final: impl Fn(&Failure) -> bool,
-        mut on_failure: impl FnMut(&Failure, Option<Duration>),
+        is_final: impl Fn(&OpenFailure) -> bool,
+        on_failure: impl FnMut(&Failure, Option<Duration>),
     ) -> Result<HttpReply, Failure> {
+        let open_result = self.try_open(model_request, headers, members, is_final, on_failure).await;
+        open_result.map_err(|failure| failure.failure)
+    }
+
+    /// Sends a request like [`HttpService::open`]; the error has the status of the response.
+    pub(super) async fn try_open(
+        &self,
+        model_request: &ModelRequest,
+        headers: HeaderMap,
+        members: &Map<String, Value>,
+        is_final: impl Fn(&OpenFailure) -> bool,
+        mut on_failure: impl FnMut(&Failure, Option<Duration>),
+    ) -> Result<HttpReply, OpenFailure> {
         let model = model_request.model.as_deref().or(self.model.as_deref());
         let mut request = self
             .kind
@@ -139,18 +172,19 @@ impl HttpService {
                     let status = response.status();
                     let pause =
                         retry::is_retryable(status).then(|| next_pause(Some(response.headers()))).flatten();
-                    (refusal_failure(status, response).await, pause)
+                    let failure = refusal_failure(status, response).await;
+                    (OpenFailure { failure, status: Some(status) }, pause)
                 }
                 Err(failure) => {
                     let pause = failure.retryable.then(|| next_pause(None)).flatten();
-                    (failure, pause)
+                    (failure.into(), pause)
                 }
             };
             if is_final(&failure) {
-                on_failure(&failure, Some(Duration::ZERO));
+                on_failure(&failure.failure, Some(Duration::ZERO));
                 return Err(failure);
             }
-            on_failure(&failure, pause);
+            on_failure(&failure.failure, pause);
             let Some(pause) = pause else { return Err(failure) };
             tokio::time::sleep(pause).await;
             attempt += 1;

@@ -4,6 +4,7 @@ use http::Response;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tambour::InputEnd;
+use tambour::event::Failure;
 use tambour::limits::Limits;
 use tambour::texts::format_count;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -44,6 +45,10 @@ pub(super) struct HttpReply {
     line_bytes: usize,
     /// Bytes of calls so far, which become items only at the end.
     call_bytes: usize,
+    /// Items that were read ahead.
+    first_items: Vec<ReplyItem>,
+    /// Failure by which the reply ended before it had content.
+    first_failure: Option<Failure>,
 }
 
 impl HttpReply {
@@ -72,12 +77,43 @@ impl HttpReply {
             idle_bytes: 0,
             line_bytes: 0,
             call_bytes: 0,
+            first_items: Vec::new(),
+            first_failure: None,
         }
+    }
+
+    /// Reads ahead until there is content or the end, within the limits of size and time. Returns the failure by
+    /// which the reply ended before it had content. [`HttpReply::next`] gives the items.
+    pub(super) async fn read_first(&mut self) -> Option<&Failure> {
+        let mut items = std::mem::take(&mut self.first_items);
+        loop {
+            let old_len = items.len();
+            let mut new_items = Vec::new();
+            self.receive(&mut new_items).await;
+            items.append(&mut new_items);
+            match items[old_len..].iter().find(|item| !matches!(item, ReplyItem::Usage(_))) {
+                None => continue,
+                Some(ReplyItem::End(InputEnd::Failed(failure))) => {
+                    self.first_failure = Some(failure.clone());
+                }
+                Some(_) => {}
+            }
+            self.first_items = items;
+            return self.first_failure.as_ref();
+        }
+    }
+
+    /// Waits for the next items and adds them. The last item is an end.
+    pub(super) async fn next(&mut self, items: &mut Vec<ReplyItem>) {
+        if self.first_items.is_empty() {
+            return self.receive(items).await;
+        }
+        items.append(&mut self.first_items);
     }
 
     /// Waits for the next items and adds them. Adds an end if a limit or timeout is exceeded or the
     /// connection breaks.
-    pub(super) async fn next(&mut self, items: &mut Vec<ReplyItem>) {
+    async fn receive(&mut self, items: &mut Vec<ReplyItem>) {
         while items.is_empty() {
             let frame_result = tokio::select! {
                 biased;

@@ -114,7 +114,8 @@ impl ReplyContract {
             }
             forms => forms.ok().flatten(),
         };
-        self.constraint = forms.map(|forms| Constraint { is_required, forms: Arc::new(forms) });
+        self.constraint =
+            forms.map(|forms| Constraint { is_required, forms: Arc::new(forms), replaces_format: false });
         Ok(())
     }
 

@@ -358,12 +358,10 @@ impl NewMessage {
             None => None,
         };
         let mut candidates = Vec::with_capacity(1 + self.fallbacks.len());
-        for candidate in [self].into_iter().chain(&self.fallbacks) {
-            candidates.push(
-                candidate
-                    .upstream_choice(app, &caller.owner, offer.as_ref(), client_tools.as_deref())
-                    .await?,
-            );
+        for (index, candidate) in [self].into_iter().chain(&self.fallbacks).enumerate() {
+            let context: (&App, &str) = (app, &caller.owner);
+            let tools = (offer.as_ref(), client_tools.as_deref());
+            candidates.push(candidate.upstream_choice(context, tools, index > 0).await?);
         }
         let (built_prompt, timed_lore) = match self.has_skein() {
             true => rendered_prompt(app, caller, self).await?,
@@ -412,10 +410,9 @@ impl NewMessage {
     /// one of `offer` (the field `tools`) and `client_tools` (of a client of another protocol) is present.
     async fn upstream_choice(
         &self,
-        app: &App,
-        owner: &str,
-        offer: Option<&ToolOffer>,
-        client_tools: Option<&[OfferedTool]>,
+        (app, owner): (&App, &str),
+        (offer, client_tools): (Option<&ToolOffer>, Option<&[OfferedTool]>),
+        is_fallback: bool,
     ) -> Result<UpstreamChoice, Problem> {
         let mut options = request_options(app, owner, self.contract.as_ref()).await?;
         self.apply_structure(&mut options)?;
@@ -427,6 +424,7 @@ impl NewMessage {
         options.caller.clone_from(&self.caller);
         let mut request = self.model_request();
         request.max_reply_bytes = Some(options.limits.input);
+        request.owner = owner.into();
         if let Some(offer) = offer {
             if !CALLING_DIALECTS.contains(&self.dialect.as_str()) {
                 request.tools = tools::tool_functions(&offer.tools, options.texts.language);
@@ -446,7 +444,8 @@ impl NewMessage {
                 .with("field", "upstream")
         })?;
         let offered_tools = offer.map(|offer| offer.tools.as_slice()).or(client_tools);
-        request.constraint = self.constraint(app, owner, &upstream, &options, offered_tools).await?;
+        request.constraint =
+            self.constraint((app, owner), &upstream, &options, offered_tools, is_fallback).await?;
         let opening = prompt_opening(self, &mut options)?;
         Ok(UpstreamChoice { upstream, request, options, opening, contract: json!(self.contract) })
     }

@@ -17,8 +17,11 @@ use crate::http::app::App;
 use crate::upstream::ProbedServer;
 
 /// `GET /api/v1/settings`: the settings, with related values of the configuration.
-pub(super) async fn show(State(app): State<Arc<App>>) -> (ETagHeader, Json<Value>) {
-    with_tag(settings_json(&app))
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+) -> (ETagHeader, Json<Value>) {
+    with_tag(settings_json(&app, caller.is_admin))
 }
 
 /// Adds the `ETag` header with the version of the settings.
@@ -26,8 +29,8 @@ fn with_tag(json: Value) -> (ETagHeader, Json<Value>) {
     (etag(&json[VERSION_NAME]), Json(json))
 }
 
-/// Describes the settings.
-fn settings_json(app: &App) -> Value {
+/// Describes the settings. Only an admin sees the models that clients have named.
+fn settings_json(app: &App, is_admin: bool) -> Value {
     let (settings, loaded_config) = (app.settings(), app.loaded_config());
     let config = &loaded_config.config;
     let texts = settings.texts();
@@ -37,10 +40,17 @@ fn settings_json(app: &App) -> Value {
         .iter()
         .map(|(name, upstream)| {
             let probes = loaded_config.upstreams.get(name).map(|upstream| upstream.probed_servers());
+            let is_configured = |model: &str| {
+                let aliases = config.aliases.values().filter_map(|alias| alias.model.as_deref());
+                model.is_empty()
+                    || aliases.chain(upstream.model.as_deref()).any(|configured| configured == model)
+            };
+            let probes = probes.unwrap_or_default().into_iter();
+            let probes = probes.filter(|probe| is_admin || is_configured(&probe.model));
             json!({
                 "name": name, "kind": upstream.kind, "model": upstream.model,
                 "constrain": upstream.constrain.unwrap_or_default(),
-                "probes": probes.unwrap_or_default().iter().map(probe_json).collect::<Vec<_>>(),
+                "probes": probes.map(|probe| probe_json(&probe)).collect::<Vec<_>>(),
             })
         })
         .collect();
@@ -118,7 +128,7 @@ pub(super) async fn change(
                 "the settings have changed in the meantime: they are now at version {current_version}"
             );
             let sent: Map<String, Value> = changes.into_iter().collect();
-            return Err(if_match::outdated_problem(detail, settings_json(&task_app), sent.into()));
+            return Err(if_match::outdated_problem(detail, settings_json(&task_app, true), sent.into()));
         }
         if let Some(body_version) = body_version.filter(|body_version| *body_version != current_version) {
             let detail = format!(
@@ -141,7 +151,7 @@ pub(super) async fn change(
         Ok(())
     })
     .await?;
-    Ok(with_tag(settings_json(&app)))
+    Ok(with_tag(settings_json(&app, true)))
 }
 
 /// Appends a setting to `out`. An object is replaced by its members, whose names are joined with dots.

@@ -46,7 +46,7 @@ pub(crate) struct RunEngine {
     /// Cache of contracts as clients read them.
     pub contract_texts: ContractFormCache<String>,
     /// Cache of contracts as they are sent along.
-    pub constraint_forms: ContractFormCache<ConstraintForms>,
+    pub constraint_forms: ContractFormCache<Result<Arc<ConstraintForms>, String>>,
     /// Confirmations and tool results of clients that running messages wait for.
     pub desks: DeskRegistry,
     /// Queues for exclusive access to conversations and dialogues.

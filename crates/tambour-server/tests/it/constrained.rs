@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tambour_server::upstream::Constrain;
 
 use crate::client::{Event, joined_text, stream_message_id};
+use crate::dialogues::{SAY_ACTION, round_answer, start_dialogue};
 use crate::mock::{
     GOOD_REPLY, Gate, MockServer, ReceivedRequest, Step, reply_script, response_script, sse_frame,
 };
@@ -371,8 +372,13 @@ async fn a_refused_contract_gets_the_next_weaker_form_with_a_notice() {
             let events = ask(&tambour, &thinking_request(&json!({}))).await;
             assert_eq!(end_yield(&events), "constrained", "{events:#?}");
             let notices = &events.last().unwrap().data["metadata"]["notices"];
-            assert_eq!(notices[0]["code"], "constraint_refused");
-            assert_eq!(notices[0]["ref"], "gbnf");
+            if round == 0 {
+                assert_eq!(notices[0]["code"], "constraint_refused");
+                assert_eq!(notices[0]["ref"], "gbnf");
+            } else {
+                // Nothing was refused this time.
+                assert!(notices[0].is_null(), "{notices}");
+            }
             let forms: Vec<&str> = messages_of(&mock)
                 .iter()
                 .map(|body| form_of(server_form("llama.cpp"), body).expect("constrained").0)
@@ -380,6 +386,9 @@ async fn a_refused_contract_gets_the_next_weaker_form_with_a_notice() {
             // The refusal is remembered.
             assert_eq!(forms, [&["gbnf", "lark"][..], &["lark"][..round]].concat(), "{status}");
         }
+        let metrics = tambour.get("/metrics").await.text;
+        let line = "tambour_upstream_constraint_refusals_total{upstream=\"openai\",form=\"gbnf\"} 1";
+        assert!(metrics.contains(line), "{metrics}");
         // A server that refuses contracts does not count as broken.
         assert_eq!(tambour.get("/api/v1/upstreams").await.json["data"][1]["resting"], false);
     }
@@ -391,6 +400,192 @@ async fn a_refused_contract_gets_the_next_weaker_form_with_a_notice() {
     assert_eq!(events.last().unwrap().data["metadata"]["notices"][0]["ref"], "gbnf, lark");
     let events = ask(&tambour, &thinking_request(&json!({"constrain": "required"}))).await;
     assert_eq!(events.last().unwrap().data["code"], "upstream_unconstrained");
+}
+
+#[tokio::test]
+async fn a_refusal_within_a_stream_gets_the_next_weaker_form() {
+    // SGLang and vLLM compile grammars after the head of the response.
+    let mock = MockServer::start_with(|request: &ReceivedRequest| {
+        let (form, content) = match form_of(server_form("llama.cpp"), &request.body) {
+            Some(found) => found,
+            None => return reply_script(PROSE, 9),
+        };
+        if content.contains(CANARY_WORD) {
+            return reply_script(CANARY_WORD, 9);
+        }
+        if form != "gbnf" {
+            return reply_script(GOOD_REPLY, 9);
+        }
+        let head = json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]});
+        let error = json!({"error": {"message": "Failed to compile the grammar"}});
+        vec![Step::Send(sse_frame(&head)), Step::Send(sse_frame(&error)), Step::End]
+    })
+    .await;
+    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
+    for round in 0..2 {
+        let events = ask(&tambour, &thinking_request(&json!({}))).await;
+        assert_eq!(end_yield(&events), "constrained", "{events:#?}");
+        assert_eq!(events.last().unwrap().data["metadata"]["notices"][0]["ref"].is_null(), round == 1);
+    }
+    let forms: Vec<&str> = messages_of(&mock)
+        .iter()
+        .map(|body| form_of(server_form("llama.cpp"), body).expect("constrained").0)
+        .collect();
+    assert_eq!(forms, ["gbnf", "lark", "lark"], "the refusal is remembered");
+}
+
+#[tokio::test]
+async fn a_refusal_without_a_reason_is_answered_plainly_on_auto() {
+    let mock = MockServer::start_with(|request: &ReceivedRequest| {
+        match form_of(server_form("llama.cpp"), &request.body) {
+            Some((_, content)) if content.contains(CANARY_WORD) => reply_script(CANARY_WORD, 9),
+            Some(_) => {
+                let body = json!({"error": {"message": "invalid argument"}});
+                response_script(400, "application/json", &body.to_string())
+            }
+            None => reply_script(GOOD_REPLY, 9),
+        }
+    })
+    .await;
+    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
+    let events = ask(&tambour, &thinking_request(&json!({}))).await;
+    assert_eq!(end_yield(&events), "plain", "{events:#?}");
+    assert_eq!(messages_of(&mock).len(), 2);
+    let events =
+        ask(&tambour, &thinking_request(&json!({"constrain": "required", "temperature": 0.5}))).await;
+    assert_eq!(events.last().unwrap().name, "error", "{events:#?}");
+}
+
+#[tokio::test]
+async fn an_error_of_something_else_is_no_refusal_of_a_form() {
+    // A model whose name has the word is missing: nothing is known of its forms, and it is probed again.
+    let mock = MockServer::start_with(|_: &ReceivedRequest| {
+        let body = json!({"error": {"message": "the model grammar-7b does not exist"}});
+        response_script(400, "application/json", &body.to_string())
+    })
+    .await;
+    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Required)).await;
+    let events = ask(&tambour, &thinking_request(&json!({}))).await;
+    let end = &events.last().unwrap().data;
+    assert_eq!((&end["code"], &end["retryable"]), (&json!("upstream_unconstrained"), &json!(true)));
+}
+
+#[tokio::test]
+async fn names_of_models_are_bounded_and_shown_to_nobody_else() {
+    let mock = scripted_server(server_form("llama.cpp"), |_| Behaviour::Obey, GOOD_REPLY).await;
+    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
+    let long = "m".repeat(300);
+    let events = ask(&tambour, &thinking_request(&json!({"model": long}))).await;
+    assert_eq!(end_yield(&events), "fallback", "its prose is not constrained");
+    assert_eq!(mock.calls().started, 1, "it is not probed");
+    // Sixteen names in a minute, then only the model of the configuration.
+    for number in 0..20 {
+        ask(&tambour, &thinking_request(&json!({"model": format!("m{number}")}))).await;
+    }
+    let probes = mock.calls().started - 21;
+    assert_eq!(probes, 16 * server_form("llama.cpp").forms.len());
+    assert_eq!(end_yield(&ask(&tambour, &thinking_request(&json!({}))).await), "constrained");
+    // Only an admin sees the names of others.
+    let shown = async || {
+        let upstreams = tambour.get("/api/v1/settings").await.json["upstreams"].clone();
+        let upstreams = upstreams.as_array().unwrap().iter();
+        upstreams.map(|upstream| upstream["probes"].as_array().unwrap().len()).sum::<usize>()
+    };
+    assert_eq!(shown().await, 17);
+    let (_, admin) = crate::keys::new_key(&tambour, "admin", "admin").await;
+    let mut tambour = tambour;
+    tambour.set_key(Some(&admin));
+    let (_, user) = crate::keys::new_key(&tambour, "user", "plain").await;
+    tambour.set_key(Some(&user));
+    let settings = tambour.get("/api/v1/settings").await.text;
+    assert!(settings.contains("a-model") && !settings.contains("m7"), "{settings}");
+}
+
+#[tokio::test]
+async fn rounds_of_dialogues_are_constrained_as_the_upstream_says() {
+    let answer: &'static str = round_answer(30, false, "一").leak();
+    let mock = scripted_server(server_form("llama.cpp"), |_| Behaviour::Obey, answer).await;
+    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Required)).await;
+    let id = start_dialogue(&tambour, &[SAY_ACTION]).await;
+    let first = tambour.post(&format!("/api/v1/dialogues/{id}/input"), &json!({})).await.json;
+    assert_eq!(first["ai_message"], "一", "{first}");
+    let sent = messages_of(&mock);
+    assert_eq!(form_of(server_form("llama.cpp"), &sent[0]).expect("constrained").0, "json-schema");
+    assert!(sent[0].get("response_format").is_none(), "{}", sent[0]);
+    let trace = tambour.get(&format!("/api/v1/dialogues/{id}/trace")).await.json;
+    assert_eq!(trace["data"][0]["parameters"]["constraint"], "json-schema");
+    // A server that ignores forms: an error with `required`, the schema as `response_format` on `auto`.
+    for (constrain, is_sent) in [(Constrain::Required, false), (Constrain::Auto, true)] {
+        let mock = scripted_server(server_form("llama.cpp"), |_| Behaviour::Ignore, answer).await;
+        let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(constrain)).await;
+        let id = start_dialogue(&tambour, &[SAY_ACTION]).await;
+        let answer = tambour.post(&format!("/api/v1/dialogues/{id}/input"), &json!({})).await;
+        let sent = messages_of(&mock);
+        assert_eq!(sent.first().is_some_and(|body| body.get("response_format").is_some()), is_sent);
+        assert_eq!(answer.text.contains("upstream_unconstrained"), !is_sent, "{}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn calls_of_offered_tools_are_strict_where_the_service_can() {
+    let schema = json!({"type": "object", "properties": {"at": {"type": "integer"}}, "required": ["at"]});
+    let tools = json!([{"name": "look", "schema": schema}]);
+    for (kind, server, pointer) in [
+        ("openai", "openai", "/tools/0/function"),
+        ("anthropic", "anthropic", "/tools/0"),
+        ("openai", "vllm", "/tools/0/function"),
+    ] {
+        for is_refusing in [false, true] {
+            let path = format!("{pointer}/strict");
+            let kind_name = kind.to_owned();
+            let mock = MockServer::start_with(move |request: &ReceivedRequest| {
+                if is_refusing && request.body.pointer(&path).is_some() {
+                    let body = json!({"error": {"message": "strict: unexpected field"}});
+                    return response_script(400, "application/json", &body.to_string());
+                }
+                text_script(&kind_name, PROSE)
+            })
+            .await;
+            let tambour = start_for(&mock, server_form(server), true, Some(Constrain::Auto)).await;
+            for _ in 0..2 {
+                let request = thinking_request(&json!({"dialect": "plain", "tools": tools}));
+                let events = ask(&tambour, &request).await;
+                assert_eq!(joined_text(&events, "final_delta"), PROSE, "{events:#?}");
+                assert_eq!(end_yield(&events), "plain");
+            }
+            let sent: Vec<bool> = messages_of(&mock)
+                .iter()
+                .map(|body| body.pointer(&format!("{pointer}/strict")) == Some(&json!(true)))
+                .collect();
+            let expected: &[bool] = match (server, is_refusing) {
+                ("vllm", _) => &[false, false],
+                (_, false) => &[true, true],
+                // The refusal is remembered.
+                (_, true) => &[true, false, false],
+            };
+            assert_eq!(sent, expected, "{server}, refusing: {is_refusing}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn upstreams_that_differ_have_probes_of_their_own() {
+    // Two names of one server: one is told which server it is.
+    let mock = scripted_server(server_form("vllm"), |_| Behaviour::Obey, GOOD_REPLY).await;
+    let url = format!("openai=http://{}/v1", mock.address);
+    let tambour = TestServer::start(&mock, |config| {
+        config.add_upstream(&url, Some("a-model".to_owned())).unwrap();
+        let mut other = config.upstreams["openai"].clone();
+        config.upstreams.get_mut("openai").unwrap().constrain = Some(Constrain::Auto);
+        other.constrain = Some(Constrain::Auto);
+        other.server = Some("openai".to_owned());
+        config.upstreams.insert("named".to_owned(), other);
+    })
+    .await;
+    let events = ask(&tambour, &thinking_request(&json!({"upstream": "openai"}))).await;
+    assert_eq!(end_yield(&events), "constrained", "{events:#?}");
+    let events = ask(&tambour, &thinking_request(&json!({"upstream": "named"}))).await;
+    assert_eq!(end_yield(&events), "fallback", "its prose is not constrained: {events:#?}");
 }
 
 #[tokio::test]

@@ -8,7 +8,8 @@ use crate::mock::{Gate, MockServer, Step, delta_step, finish_steps, reply_script
 use crate::server::{Answer, TestServer, with_timeout};
 use crate::server_process::ServerProcess;
 
-async fn new_key(server: &TestServer, name: &str, rights: &str) -> (String, String) {
+/// Creates a key; returns its id and its secret.
+pub(crate) async fn new_key(server: &TestServer, name: &str, rights: &str) -> (String, String) {
     let response = server.post("/api/v1/keys", &json!({"name": name, "rights": rights})).await;
     assert_eq!(response.status, 201, "{}", response.text);
     (response.json["id"].as_str().unwrap().to_owned(), response.json["key"].as_str().unwrap().to_owned())

@@ -99,6 +99,7 @@ fn tool(function: &Value) -> Value {
         ("name", Some(function["name"].clone())),
         ("description", function.get("description").cloned()),
         ("input_schema", Some(schema)),
+        ("strict", function.get("strict").filter(|strict| **strict == true).cloned()),
     ]))
 }
 

@@ -8,6 +8,7 @@ mod apply;
 mod probe;
 mod subset;
 mod table;
+mod tools;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use tambour::dialect::DialectEntry;
 use tambour::verdict::{Contract, ContractForm};
 
 pub(crate) use apply::unconstrained_failure;
+pub(crate) use probe::ServiceIdentity;
 pub use probe::{ConstraintProbes, FieldState, ProbedField, ProbedServer};
 pub(crate) use table::ConstraintServer;
 pub use table::constraint_servers;
@@ -149,6 +151,12 @@ impl ConstraintForms {
         self.contents.iter().find(|(own_form, _)| *own_form == form).map(|(_, content)| content)
     }
 
+    /// Returns `true` if there is no form.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.contents.is_empty()
+    }
+
     /// Size of all forms in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
@@ -163,6 +171,9 @@ pub struct Constraint {
     pub is_required: bool,
     /// The contract.
     pub forms: Arc<ConstraintForms>,
+    /// True if the contract takes the place of the request's `response_format`, which is sent where the contract
+    /// cannot be.
+    pub replaces_format: bool,
 }
 
 /// Outcome of the constraint of a request.
@@ -170,7 +181,7 @@ pub struct Constraint {
 pub struct ConstraintReport {
     /// Form that was sent; `None` if the reply is not constrained.
     pub form: Option<ConstraintForm>,
-    /// Forms of this contract that the server refused, strongest first.
+    /// Forms of this contract that the server refused now, strongest first; not those that it is known to refuse.
     pub refused: Vec<ConstraintForm>,
 }
 

@@ -4,18 +4,19 @@
 //! constrained; any other text means that the server has ignored the field.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use tambour::InputEnd;
-use tambour::event::{Failure, FinishReason};
+use tambour::event::FinishReason;
 
 use super::apply::names_constraint;
 use super::table::ConstraintField;
 use super::{ConstraintForm, ConstraintForms, ConstraintServer};
 use crate::metrics::UpstreamMetrics;
-use crate::service::HttpService;
+use crate::service::{HttpService, OpenFailure};
 use crate::{Message, ModelRequest, ReplyItem};
 
 /// Only text that the canary allows.
@@ -38,15 +39,56 @@ const PARTIAL_RESULT_TIME: Duration = Duration::from_secs(600);
 const FAILURE_TIME: Duration = Duration::from_secs(60);
 /// Maximum number of models whose results are kept; clients choose the names.
 const MAX_MODELS: usize = 256;
+/// Maximum length in bytes of the name of a model that is probed.
+pub(super) const MAX_MODEL_NAME: usize = 256;
+/// Maximum number of models that are probed for one owner in a minute, those of the configuration aside.
+const MAX_OWNER_MODELS: u32 = 16;
+/// Maximum number of owners whose models are counted.
+const MAX_OWNERS: usize = 4096;
+/// Time after which the models of an owner are counted anew.
+const OWNER_TIME: Duration = Duration::from_secs(60);
+/// Longest wait for the probes of another caller after which a result counts as one of the whole time.
+const SHORT_WAIT: Duration = Duration::from_secs(1);
 /// Maximum number of refused contracts that are remembered for one model.
 const MAX_REFUSALS: usize = 64;
 
-/// Results of the probes of all upstreams, by base URL and model. Clones share them.
+/// Results of the probes of all upstreams, by service and model. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct ConstraintProbes(Arc<Mutex<BTreeMap<ProbeKey, Arc<ProbedModel>>>>);
+pub struct ConstraintProbes(Arc<Mutex<ProbeTable>>);
 
-/// Base URL of the server, and model; empty for the server's own default.
-type ProbeKey = (String, String);
+#[derive(Debug, Default)]
+struct ProbeTable {
+    /// Models; the name is empty for the server's own default.
+    models: BTreeMap<(ServiceIdentity, String), Arc<ProbedModel>>,
+    /// Numbers of models that were probed for each owner, with the times from which they count.
+    owners: BTreeMap<Arc<str>, (Instant, u32)>,
+}
+
+/// Service as far as the result of a probe depends on it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ServiceIdentity {
+    /// Name of the kind.
+    pub(crate) kind: &'static str,
+    /// Server of the configuration.
+    pub(crate) server: Option<&'static str>,
+    /// Base URL.
+    pub(crate) base: String,
+    /// Hash of the key: a wrong one gives other results.
+    key: u64,
+}
+
+impl ServiceIdentity {
+    pub(crate) fn new(
+        kind: &'static str,
+        server: Option<&'static str>,
+        base: &str,
+        key: Option<&str>,
+    ) -> ServiceIdentity {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        ServiceIdentity { kind, server, base: base.to_owned(), key: hasher.finish() }
+    }
+}
 
 /// Model of a server, with the results of its probes.
 #[derive(Debug, Default)]
@@ -126,24 +168,46 @@ pub struct ProbedField {
 }
 
 impl ConstraintProbes {
-    /// Returns the model of a server, added if it is new.
-    pub(super) fn model(&self, base: &str, model: Option<&str>) -> Arc<ProbedModel> {
-        let key = (base.to_owned(), model.unwrap_or_default().to_owned());
-        let mut models = self.lock();
-        if models.len() >= MAX_MODELS && !models.contains_key(&key) {
-            let age = |model: &ProbedModel| model.lock().ability.as_ref().map(|ability| ability.time);
-            // One that has no result yet comes first.
-            let oldest = models.iter().min_by_key(|(_, model)| age(model)).map(|(key, _)| key.clone());
-            oldest.map(|oldest| models.remove(&oldest));
+    /// Returns the model of a service, added if it is new. A model without a result counts for the owner, if there
+    /// is one.
+    ///
+    /// # Errors
+    /// The owner has named too many models, or too many are in use: the text says which.
+    pub(super) fn model(
+        &self,
+        service: ServiceIdentity,
+        model: &str,
+        owner: Option<&Arc<str>>,
+    ) -> Result<Arc<ProbedModel>, &'static str> {
+        let key = (service, model.to_owned());
+        let mut table = self.lock();
+        if let Some(model) = table.models.get(&key) {
+            // Probes that are running are those of another caller, who was counted.
+            return Ok(model.clone());
         }
-        models.entry(key).or_default().clone()
+        if !owner.is_none_or(|owner| table.admits(owner)) {
+            return Err("too many models were named in this minute");
+        }
+        if table.models.len() >= MAX_MODELS {
+            // One in use has callers who wait for its result; one that obeys no form is missed least.
+            let worth = |model: &ProbedModel| {
+                let results = model.lock();
+                let ability = results.ability.as_ref();
+                (ability.is_some_and(|one| one.has_obeyed()), ability.map(|one| one.time))
+            };
+            let unused = table.models.iter().filter(|(_, model)| Arc::strong_count(model) == 1);
+            let oldest = unused.min_by_key(|(_, model)| worth(model)).map(|(key, _)| key.clone());
+            let Some(oldest) = oldest else { return Err("too many models are probed at a time") };
+            table.models.remove(&oldest);
+        }
+        Ok(table.models.entry(key).or_default().clone())
     }
 
-    /// Returns the probed models of the server at `base`.
-    pub(crate) fn probed_servers(&self, base: &str) -> Vec<ProbedServer> {
-        let models = self.lock();
-        let of_base = models.iter().filter(|((model_base, _), _)| model_base == base);
-        let probed = of_base.filter_map(|((_, name), model)| {
+    /// Returns the probed models of a service.
+    pub(crate) fn probed_servers(&self, service: &ServiceIdentity) -> Vec<ProbedServer> {
+        let table = self.lock();
+        let of_service = table.models.iter().filter(|((model_service, _), _)| model_service == service);
+        let probed = of_service.filter_map(|((_, name), model)| {
             let ability = model.lock().ability.clone()?;
             let fields = ability.server.map_or(&[][..], |server| server.fields).iter().zip(&ability.states);
             Some(ProbedServer {
@@ -159,8 +223,38 @@ impl ConstraintProbes {
         probed.collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ProbeKey, Arc<ProbedModel>>> {
+    fn lock(&self) -> MutexGuard<'_, ProbeTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ProbeTable {
+    /// Counts a model for its owner; `false` if there were too many.
+    fn admits(&mut self, owner: &Arc<str>) -> bool {
+        if !self.owners.contains_key(owner) && self.owners.len() >= MAX_OWNERS {
+            self.owners.retain(|_, (start, _)| start.elapsed() < OWNER_TIME);
+            if self.owners.len() >= MAX_OWNERS {
+                return false;
+            }
+        }
+        let (start, count) = self.owners.entry(owner.clone()).or_insert((Instant::now(), 0));
+        if start.elapsed() >= OWNER_TIME {
+            (*start, *count) = (Instant::now(), 0);
+        }
+        *count += 1;
+        *count <= MAX_OWNER_MODELS
+    }
+}
+
+impl ServerAbility {
+    /// Returns `true` if the server obeys a form.
+    fn has_obeyed(&self) -> bool {
+        self.states.contains(&FieldState::Obeyed)
+    }
+
+    /// Result of probes that were not made.
+    fn unknown() -> ServerAbility {
+        ServerAbility { server: None, states: Vec::new(), is_complete: false, time: Instant::now() }
     }
 }
 
@@ -172,7 +266,7 @@ impl ProbedModel {
     /// Returns the result of the last probes, if it may still be used.
     fn current_ability(&self) -> Option<Arc<ServerAbility>> {
         let ability = self.lock().ability.clone()?;
-        let lifetime = match (ability.is_complete, ability.states.contains(&FieldState::Obeyed)) {
+        let lifetime = match (ability.is_complete, ability.has_obeyed()) {
             (true, _) => RESULT_TIME,
             (false, true) => PARTIAL_RESULT_TIME,
             (false, false) => FAILURE_TIME,
@@ -181,20 +275,29 @@ impl ProbedModel {
     }
 
     /// Returns the forms that the server obeys; probes it if that is not known. A caller that is dropped leaves
-    /// the probes to the next one.
+    /// the probes to the next one. A caller waits ten seconds at most, probes of others included; without a result
+    /// then, nothing is known.
     pub(super) async fn ability(&self, probe: &ServerProbe<'_>) -> Arc<ServerAbility> {
         if let Some(ability) = self.current_ability() {
             return ability;
         }
-        let _probing = self.probing.lock().await;
+        let start_time = tokio::time::Instant::now();
+        let deadline = start_time + PROBE_TIME;
+        let Ok(_probing) = tokio::time::timeout_at(deadline, self.probing.lock()).await else {
+            return self.current_ability().unwrap_or_else(|| Arc::new(ServerAbility::unknown()));
+        };
         if let Some(ability) = self.current_ability() {
             return ability;
         }
-        let ability = Arc::new(probe.run().await);
-        let mut results = self.lock();
-        results.ability = Some(ability.clone());
-        // The server may be another one now.
-        results.refusals.clear();
+        let is_whole_time = start_time.elapsed() < SHORT_WAIT;
+        let ability = Arc::new(probe.run(deadline).await);
+        // What the rest of the time was too short for is not known of the server.
+        if is_whole_time || ability.is_complete || ability.has_obeyed() {
+            let mut results = self.lock();
+            results.ability = Some(ability.clone());
+            // The server may be another one now.
+            results.refusals.clear();
+        }
         ability
     }
 
@@ -230,10 +333,10 @@ pub(super) struct ServerProbe<'a> {
 
 impl ServerProbe<'_> {
     /// Probes the candidates until one obeys a form, then its other fields.
-    async fn run(&self) -> ServerAbility {
+    async fn run(&self, deadline: tokio::time::Instant) -> ServerAbility {
         // A server is given no more time for a probe than for the first byte of a reply.
-        let mut deadline = tokio::time::Instant::now() + PROBE_TIME.min(self.service.first_byte_timeout());
-        let mut is_complete = true;
+        let mut deadline = deadline.min(tokio::time::Instant::now() + self.service.first_byte_timeout());
+        let (mut is_complete, mut has_refused) = (true, false);
         let ability =
             |server, states, is_complete| ServerAbility { server, states, is_complete, time: Instant::now() };
         for server in self.candidates {
@@ -248,6 +351,7 @@ impl ServerProbe<'_> {
                 self.metrics.count_probe(self.upstream, server.name, field.form.name(), state.name());
                 states[index] = state;
                 is_complete &= state != FieldState::Unknown;
+                has_refused |= state == FieldState::Refused;
                 if state == FieldState::Obeyed {
                     deadline = deadline.min(tokio::time::Instant::now() + FURTHER_PROBE_TIME);
                 }
@@ -257,16 +361,33 @@ impl ServerProbe<'_> {
                     break;
                 }
             }
-            if states.contains(&FieldState::Obeyed) || self.candidates.len() == 1 {
+            if states.contains(&FieldState::Obeyed) {
                 return ability(Some(*server), states, is_complete);
             }
+            if let [server] = self.candidates {
+                if has_refused && !self.answers_plainly(server, deadline).await {
+                    states.fill(FieldState::Unknown);
+                    is_complete = false;
+                }
+                return ability(Some(*server), states, is_complete);
+            }
+        }
+        if let (true, Some(server)) = (has_refused && is_complete, self.candidates.first()) {
+            is_complete = self.answers_plainly(server, deadline).await;
         }
         ability(None, Vec::new(), is_complete)
     }
 
-    /// Probes a field.
-    async fn probe_field(&self, server: &ConstraintServer, field: &ConstraintField) -> FieldState {
-        let Some(members) = field.members(&canary()) else { return FieldState::Unknown };
+    /// Returns whether the question of a probe is answered without a form; otherwise something else than the forms
+    /// was refused, such as the model.
+    async fn answers_plainly(&self, server: &ConstraintServer, deadline: tokio::time::Instant) -> bool {
+        let request = self.question(server);
+        let members = Map::new();
+        matches!(tokio::time::timeout_at(deadline, self.ask(&request, &members)).await, Ok(Ok(_)))
+    }
+
+    /// Request of a probe, without its form.
+    fn question(&self, server: &ConstraintServer) -> ModelRequest {
         let mut request = ModelRequest {
             messages: vec![Message::new("user", CANARY_QUESTION)],
             model: self.model.map(str::to_owned),
@@ -277,13 +398,19 @@ impl ServerProbe<'_> {
             ("max_tokens", tokens) => request.max_tokens = Some(tokens),
             (name, tokens) => drop(request.extra_fields.insert(name.to_owned(), tokens.into())),
         }
-        match self.ask(&request, &members).await {
+        request
+    }
+
+    /// Probes a field.
+    async fn probe_field(&self, server: &ConstraintServer, field: &ConstraintField) -> FieldState {
+        let Some(members) = field.members(&canary()) else { return FieldState::Unknown };
+        match self.ask(&self.question(server), &members).await {
             Ok((text, _)) if text.contains(CANARY_START) => FieldState::Obeyed,
             // Reasoning can use up the tokens of a probe.
             Ok((text, is_cut)) if is_cut && text.trim().is_empty() => FieldState::Unknown,
             Ok(_) => FieldState::Ignored,
             Err(failure) if names_constraint(&failure, field) => FieldState::Refused,
-            Err(failure) => {
+            Err(OpenFailure { failure, .. }) => {
                 tracing::debug!(upstream = &**self.upstream, code = &*failure.code, "a probe failed");
                 FieldState::Unknown
             }
@@ -295,17 +422,17 @@ impl ServerProbe<'_> {
         &self,
         request: &ModelRequest,
         members: &Map<String, Value>,
-    ) -> Result<(String, bool), Failure> {
+    ) -> Result<(String, bool), OpenFailure> {
         let headers = http::HeaderMap::new();
-        let refuses_retries = |_: &Failure| true;
-        let mut reply = self.service.open(request, headers, members, refuses_retries, |_, _| {}).await?;
+        let refuses_retries = |_: &OpenFailure| true;
+        let mut reply = self.service.try_open(request, headers, members, refuses_retries, |_, _| {}).await?;
         let (mut text, mut items) = (String::new(), Vec::new());
         loop {
             reply.next(&mut items).await;
             for item in items.drain(..) {
                 match item {
                     ReplyItem::Text(delta) => text.push_str(&delta),
-                    ReplyItem::End(InputEnd::Failed(failure)) => return Err(failure),
+                    ReplyItem::End(InputEnd::Failed(failure)) => return Err(failure.into()),
                     ReplyItem::End(end) => return Ok((text, end != InputEnd::Finished(FinishReason::Stop))),
                     ReplyItem::Reasoning(_) | ReplyItem::Call(_) | ReplyItem::Usage(_) => {}
                 }

@@ -27,6 +27,8 @@ pub(crate) struct ConstraintServer {
     /// Fields by which a request of a client sets a form itself, dots between levels. A request with one of
     /// them gets no constraint.
     pub(super) own_fields: &'static [&'static str],
+    /// Schemas of strict tools, if the service has them.
+    pub(super) strict_tools: Option<&'static SchemaSubset>,
     /// Field for the maximum number of tokens of a probe, and that number. It is larger where reasoning counts.
     pub(super) probe_tokens: (&'static str, u32),
 }
@@ -92,6 +94,7 @@ pub(crate) const SERVERS: &[ConstraintServer] = &[
             ConstraintField { members: r#"{"json_schema":"$"}"#, schemas: Some(&GGML_SCHEMAS), ..SCHEMA },
         ],
         own_fields: OPENAI_OWN_FIELDS,
+        strict_tools: None,
         probe_tokens: ("max_tokens", 64),
     },
     // The back end `xgrammar` reads EBNF, `guidance` Lark.
@@ -115,6 +118,7 @@ pub(crate) const SERVERS: &[ConstraintServer] = &[
             ConstraintField { members: r#"{"structured_outputs":{"json":"$"}}"#, ..SCHEMA },
         ],
         own_fields: OPENAI_OWN_FIELDS,
+        strict_tools: None,
         probe_tokens: ("max_tokens", 64),
     },
     ConstraintServer {
@@ -131,6 +135,7 @@ pub(crate) const SERVERS: &[ConstraintServer] = &[
             ConstraintField { members: RESPONSE_FORMAT, ..SCHEMA },
         ],
         own_fields: OPENAI_OWN_FIELDS,
+        strict_tools: None,
         probe_tokens: ("max_tokens", 64),
     },
     ConstraintServer {
@@ -139,6 +144,7 @@ pub(crate) const SERVERS: &[ConstraintServer] = &[
         host: Some("api.openai.com"),
         fields: &[ConstraintField { members: RESPONSE_FORMAT, schemas: Some(&OPENAI_SCHEMAS), ..SCHEMA }],
         own_fields: OPENAI_OWN_FIELDS,
+        strict_tools: Some(&OPENAI_SCHEMAS),
         // Reasoning models refuse `max_tokens`.
         probe_tokens: ("max_completion_tokens", 512),
     },
@@ -147,7 +153,8 @@ pub(crate) const SERVERS: &[ConstraintServer] = &[
         kind: ServiceKind::Ollama,
         host: None,
         fields: &[ConstraintField { members: r#"{"format":"$"}"#, schemas: Some(&GGML_SCHEMAS), ..SCHEMA }],
-        own_fields: &["response_format", "format"],
+        own_fields: &["response_format", "format", "tools"],
+        strict_tools: None,
         probe_tokens: ("max_tokens", 64),
     },
     ConstraintServer {
@@ -159,7 +166,8 @@ pub(crate) const SERVERS: &[ConstraintServer] = &[
             schemas: Some(&ANTHROPIC_SCHEMAS),
             ..SCHEMA
         }],
-        own_fields: &["response_format", "output_config.format", "output_format"],
+        own_fields: &["response_format", "output_config.format", "output_format", "tool_choice", "tools"],
+        strict_tools: Some(&ANTHROPIC_SCHEMAS),
         probe_tokens: ("max_tokens", 64),
     },
     ConstraintServer {
@@ -176,7 +184,17 @@ pub(crate) const SERVERS: &[ConstraintServer] = &[
             "generationConfig.responseMimeType",
             "generationConfig.responseSchema",
             "generationConfig.responseJsonSchema",
+            "generationConfig.response_mime_type",
+            "generationConfig.response_schema",
+            "generationConfig.response_json_schema",
+            "generation_config",
+            "cachedContent",
+            "cached_content",
+            "toolConfig",
+            "tool_config",
+            "tools",
         ],
+        strict_tools: None,
         probe_tokens: ("max_tokens", 512),
     },
 ];
@@ -297,6 +315,18 @@ mod tests {
         // A null would stand in the place of the form.
         assert_eq!(server.own_field(&fields(json!({"response_format": null}))), Some("response_format"));
         assert_eq!(server.own_field(&fields(json!({"top_k": null}))), None);
+        // Services refuse tools beside a form; Gemini takes names in snake case, too.
+        for server in SERVERS {
+            assert_eq!(server.own_field(&fields(json!({"tools": [{"google_search": {}}]}))), Some("tools"));
+        }
+        let server = ConstraintServer::from_name("gemini", ServiceKind::Gemini).expect("a row");
+        for own in [
+            json!({"generation_config": {"response_schema": {}}}),
+            json!({"generationConfig": {"response_schema": {}}}),
+            json!({"cachedContent": "x"}),
+        ] {
+            assert!(server.own_field(&fields(own.clone())).is_some(), "{own}");
+        }
     }
 
     #[test]

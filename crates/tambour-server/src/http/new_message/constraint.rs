@@ -1,5 +1,7 @@
 //! Constraint of a new message: its contract in the forms that servers take.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tambour::Options;
 use tambour::dialect::{self, DialectEntry};
@@ -14,34 +16,57 @@ use crate::upstream::{Constrain, Constraint, ConstraintForms, Upstream};
 
 impl NewMessage {
     /// Returns the contract to send along; `None` if it is not to be sent, or has no form. The field of the
-    /// message, which may come from an alias, takes precedence over the upstream's.
+    /// message, which may come from an alias, takes precedence over the upstream's. For a fallback, a contract that
+    /// must be sent and cannot be is one without forms: an error only once the fallback is asked.
     ///
     /// # Errors
     /// The reply must be constrained, but its contract has no form or cannot be written.
     pub(super) async fn constraint(
         &self,
-        app: &App,
-        owner: &str,
+        (app, owner): (&App, &str),
         upstream: &Upstream,
         options: &Options,
         offered_tools: Option<&[OfferedTool]>,
+        is_fallback: bool,
     ) -> Result<Option<Constraint>, Problem> {
         let is_required = match self.constrain.or(upstream.constrain()).unwrap_or_default() {
             Constrain::Off => return Ok(None),
             Constrain::Auto => false,
             Constrain::Required => true,
         };
+        let forms = match self.constraint_forms((app, owner), options, offered_tools).await {
+            Ok(forms) => forms,
+            Err(problem) if is_required && !is_fallback => return Err(problem),
+            Err(problem) => {
+                tracing::debug!(detail = problem.detail(), "a contract is not sent along");
+                // Calls of offered tools may be constrained without it.
+                if !is_required && offered_tools.is_none() {
+                    return Ok(None);
+                }
+                Arc::default()
+            }
+        };
+        Ok(Some(Constraint { is_required, forms, replaces_format: false }))
+    }
+
+    /// Returns the forms of the contract.
+    ///
+    /// # Errors
+    /// The contract has no form or cannot be written.
+    async fn constraint_forms(
+        &self,
+        (app, owner): (&App, &str),
+        options: &Options,
+        offered_tools: Option<&[OfferedTool]>,
+    ) -> Result<Arc<ConstraintForms>, Problem> {
         let entry = dialect::find_dialect(&self.dialect).ok();
         let Some(entry) = entry.filter(|entry| ContractForm::Gbnf.exists_for(entry)) else {
-            if is_required {
-                let detail = format!(
-                    "the dialect `{}` has no form that a server could be given; name one that has, or take \
-                     `constrain: auto`",
-                    self.dialect
-                );
-                return Err(Problem::invalid("invalid_field", detail).with("field", "constrain"));
-            }
-            return Ok(None);
+            let detail = format!(
+                "the dialect `{}` has no form that a server could be given; name one that has, or take \
+                 `constrain: auto`",
+                self.dialect
+            );
+            return Err(Problem::invalid("invalid_field", detail).with("field", "constrain"));
         };
         let content = json!([
             entry.name,
@@ -55,23 +80,19 @@ impl NewMessage {
         let forms = app
             .constraint_forms
             .get((&app.cpu_pool, owner), &content, move || write_forms(entry, &options))
-            .await;
-        match forms {
-            Ok(forms) => Ok(Some(Constraint { is_required, forms })),
-            Err(problem) if is_required || problem.code() != "grammar_impossible" => Err(problem),
-            Err(problem) => {
-                tracing::debug!(detail = problem.detail(), "a contract is not sent along");
-                Ok(None)
-            }
-        }
+            .await?;
+        (*forms).clone().map_err(|detail| Problem::invalid("grammar_impossible", detail))
     }
 }
 
-/// Writes the forms of a contract; also returns their size in bytes.
-fn write_forms(entry: &'static DialectEntry, options: &Options) -> Result<(ConstraintForms, usize), Problem> {
-    let forms = ConstraintForms::of_contract(entry, options)
-        .map_err(|error| Problem::invalid("grammar_impossible", error.to_string()))?;
-    let forms = forms.unwrap_or_default();
-    let size = forms.size();
+/// Forms of a contract, or the reason why it has none.
+type WrittenForms = Result<Arc<ConstraintForms>, String>;
+
+/// Writes the forms of a contract; also returns their size in bytes. A contract that has no forms is cached, too: to
+/// find out takes as long as to write them.
+fn write_forms(entry: &'static DialectEntry, options: &Options) -> Result<(WrittenForms, usize), Problem> {
+    let forms = ConstraintForms::of_contract(entry, options);
+    let forms = forms.map(|forms| Arc::new(forms.unwrap_or_default())).map_err(|error| error.to_string());
+    let size = forms.as_ref().map_or_else(String::len, |forms| forms.size());
     Ok((forms, size))
 }

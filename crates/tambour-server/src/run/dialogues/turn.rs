@@ -34,7 +34,10 @@ use crate::store::{
     DialogueProgress, DialogueRow, Figures, InputClaim, RecordChange, StoreError, WriteOutcome,
 };
 use crate::telemetry::TraceSpan;
-use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream, new_failure};
+use crate::upstream::{
+    Constrain, Constraint, ConstraintForm, ConstraintForms, Message, ModelRequest, ReplyItem,
+    UNCONSTRAINED_CODE, Upstream, new_failure,
+};
 
 /// Maximum length in bytes of a script that is parsed without moving other tasks to another thread.
 const INLINE_SCRIPT_BYTES: usize = 4 << 10;
@@ -112,6 +115,8 @@ struct CallOutcome {
     usage: Value,
     /// True if the request with the schema failed, so that it was sent again without the schema.
     schema_refused: bool,
+    /// Form of the constraint that was sent.
+    constraint: Option<&'static str>,
     /// Milliseconds from the start of the call to the first text.
     first_text_ms: Option<u64>,
     /// Milliseconds from the start of the call to its end.
@@ -339,6 +344,7 @@ impl RunningDialogue<'_> {
     fn call_request(&self, call: &ModelCall) -> ModelRequest {
         let messages = call.messages.iter();
         let messages = messages.map(|message| Message::new(&message.role, message.content.clone()));
+        let schema = call.schema(&self.options);
         ModelRequest {
             messages: messages.collect(),
             span: self.span.clone(),
@@ -348,9 +354,22 @@ impl RunningDialogue<'_> {
             max_reply_bytes: Some(self.options.limits.input),
             temperature: Some(call.temperature),
             max_tokens: Some(call.max_tokens),
-            response_format: call.schema(&self.options).map(|schema| response_format(&schema)),
+            response_format: schema.as_ref().map(response_format),
+            constraint: schema.and_then(|schema| self.constraint(schema)),
+            owner: self.row.owner.as_str().into(),
             ..ModelRequest::default()
         }
+    }
+
+    /// Returns the schema of a call as a contract to send along; `None` if the upstream is not to get it.
+    fn constraint(&self, schema: Value) -> Option<Constraint> {
+        let is_required = match self.upstream.constrain().unwrap_or_default() {
+            Constrain::Off => return None,
+            Constrain::Auto => false,
+            Constrain::Required => true,
+        };
+        let forms = ConstraintForms::new(vec![(ConstraintForm::JsonSchema, schema)]);
+        Some(Constraint { is_required, forms: Arc::new(forms), replaces_format: true })
     }
 
     /// Builds the record of a call that begins; clients see it in the trace of the dialogue.
@@ -389,6 +408,7 @@ impl RunningDialogue<'_> {
             finish_reason,
             usage,
             schema_refused,
+            constraint,
             first_text_ms,
             elapsed_ms,
         } = self.read_reply(call, turn_log).await;
@@ -406,9 +426,10 @@ impl RunningDialogue<'_> {
                 "a round took longer than 3 s"
             );
         }
-        if schema_refused {
+        if schema_refused || constraint.is_some() {
             record["parameters"]["response_format"] = Value::Null;
         }
+        record["parameters"]["constraint"] = json!(constraint);
         record["raw"] = json!(raw);
         record["finish_reason"] = json!(finish_reason);
         record["usage"] = usage;
@@ -473,6 +494,7 @@ impl RunningDialogue<'_> {
             finish_reason: None,
             usage: Value::Null,
             schema_refused: false,
+            constraint: None,
             first_text_ms: None,
             elapsed_ms: 0,
         };
@@ -488,8 +510,13 @@ impl RunningDialogue<'_> {
             match open_result {
                 // A service that does not support schemas refuses the request at once; the prompt describes
                 // the schema in words too.
-                Err(InputEnd::Failed(failure)) if !failure.retryable && request.response_format.is_some() => {
-                    request.response_format = None;
+                Err(InputEnd::Failed(failure))
+                    if !failure.retryable
+                        && request.response_format.is_some()
+                        && failure.code != UNCONSTRAINED_CODE
+                        && request.constraint.as_ref().is_none_or(|constraint| !constraint.is_required) =>
+                {
+                    (request.response_format, request.constraint) = (None, None);
                     outcome.schema_refused = true;
                 }
                 open_result => break open_result,
@@ -497,6 +524,7 @@ impl RunningDialogue<'_> {
         };
         match open_result {
             Ok(mut reply) => {
+                outcome.constraint = reply.constraint().form.map(ConstraintForm::name);
                 let (mut items, mut reasoning_bytes) = (Vec::new(), 0);
                 let limit = self.options.limits.input;
                 let end: InputEnd = 'reply: loop {
