@@ -7,10 +7,12 @@ mod contract;
 mod database;
 mod decode;
 mod eval;
+mod health;
 mod import;
 mod input;
 mod json;
 mod macros;
+mod man;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod output;
@@ -28,9 +30,22 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// Text of `--version`: what the program was built from.
+const BUILD_INFORMATION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit: ",
+    env!("TAMBOUR_BUILD_COMMIT"),
+    "\ndate: ",
+    env!("TAMBOUR_BUILD_DATE"),
+    "\ntarget: ",
+    env!("TAMBOUR_BUILD_TARGET"),
+    "\nfeatures: ",
+    env!("TAMBOUR_BUILD_FEATURES"),
+);
+
 /// Structured replies of language models as one typed, repaired, contract-checked event stream.
 #[derive(Parser)]
-#[command(name = "tambour", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "tambour", version, long_version = BUILD_INFORMATION, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Example:\n  printf 'Hello' | tambour decode --from plain\n\n\
     Exit codes: 0 success; 1 findings of severity error, refused content or a failed run; \
     2 wrong usage or a file that cannot be opened.")]
@@ -61,11 +76,13 @@ enum TopCommand {
     #[command(subcommand)]
     Contract(contract::ContractCommand),
     Serve(serve::ServeCommand),
+    Health(health::HealthCommand),
     Migrate(database::MigrateCommand),
     Move(database::MoveCommand),
     #[cfg(feature = "mcp")]
     Mcp(mcp::McpCommand),
     Completions(completions::CompletionsCommand),
+    Man(man::ManCommand),
 }
 
 /// Outcome of a command, as an exit code.
@@ -106,11 +123,13 @@ fn main() -> ExitCode {
         TopCommand::Rules(args) => rules::run(&args),
         TopCommand::Contract(command) => contract::run(&command),
         TopCommand::Serve(args) => serve::run(&args),
+        TopCommand::Health(args) => health::run(&args),
         TopCommand::Migrate(args) => database::migrate(&args),
         TopCommand::Move(args) => database::move_all(&args),
         #[cfg(feature = "mcp")]
         TopCommand::Mcp(args) => mcp::run(&args),
         TopCommand::Completions(args) => completions::run(&args),
+        TopCommand::Man(args) => man::run(&args),
     };
     match result {
         Ok(outcome) => outcome.into(),

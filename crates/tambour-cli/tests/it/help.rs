@@ -81,9 +81,15 @@ fn arguments_list_what_the_tables_hold() {
 
 #[test]
 fn versions_agree() {
+    let ran = run(&["-V"], "");
+    let version = format!("tambour {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!((ran.stdout, ran.code), (version.clone(), Some(0)));
     let ran = run(&["--version"], "");
-    assert_eq!(ran.stdout, format!("tambour {}\n", env!("CARGO_PKG_VERSION")));
     assert_eq!(ran.code, Some(0));
+    let build = ran.stdout.strip_prefix(&version).expect("the version comes first");
+    let names: Vec<&str> = build.lines().filter_map(|line| Some(line.split_once(": ")?.0)).collect();
+    assert_eq!(names, ["commit", "date", "target", "features"], "{build}");
+    assert!(build.contains(std::env::consts::ARCH), "{build}");
 }
 
 #[test]
@@ -94,6 +100,25 @@ fn shells_get_completions() {
         assert!(ran.stdout.contains("decode") && ran.stdout.contains("thinkingml"), "{shell}");
     }
     assert_eq!(run(&["completions", "nonsense"], "").code, Some(2));
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let ran = run(&["man", "contract", "show"], "");
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stdout.contains("gbnf"), "{}", ran.stdout);
+    assert_eq!(run(&["man", "nonsense"], "").code, Some(2));
+    let folder = std::env::temp_dir().join(format!("tambour-man-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let ran = run(&["man", "--folder", &folder.display().to_string()], "");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for words in command_words() {
+        let page = folder.join(format!("{}.1", [vec!["tambour".to_owned()], words].concat().join("-")));
+        let text =
+            std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        assert!(text.contains(".SH SYNOPSIS"), "{}", page.display());
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

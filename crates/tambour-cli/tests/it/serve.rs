@@ -97,6 +97,27 @@ const UNREAD_STDERR: &str = "exec $0 # unread";
 const LONG_WAIT: Duration = Duration::from_secs(30);
 
 #[test]
+fn its_health_is_an_exit_code() {
+    let folder = new_folder("health");
+    let mut server = RunningServer::start("exec $0", &folder, "--upstream demo");
+    let (_, port) = server.address.rsplit_once(':').expect("an address has a port");
+    // An unspecified address, as that of a server in a container, stands for this machine.
+    for address in [server.address.clone(), format!("0.0.0.0:{port}")] {
+        let ran = crate::run(&["health", &address], "");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ok\n"), "{}", ran.stderr);
+        assert_eq!(crate::run(&["health", "--ready", &address], "").code, Some(0));
+    }
+    let address = server.address.clone();
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let ran = crate::run(&["health", &address], "");
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("/healthz"), "{}", ran.stderr);
+    assert_eq!(crate::run(&["health", "nonsense"], "").code, Some(2));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn a_second_signal_ends_it_at_once() {
     for (first, second) in [("TERM", "TERM"), ("INT", "TERM"), ("TERM", "INT")] {
         let folder = new_folder("signals");
