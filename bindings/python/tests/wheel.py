@@ -41,7 +41,10 @@ def make_wheel(library: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     wheel = folder / f"tambour-{version}-{tag}.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, content in files.items():
-            archive.writestr(name, content)
+            # One time, so that the same library gives the same wheel.
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.external_attr = 0o100644 << 16
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED, 1)
     return wheel
 
 

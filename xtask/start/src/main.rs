@@ -4,6 +4,7 @@
 //! Commands that need the library are in `xtask-tools`, which is built with the features of the whole
 //! workspace.
 
+mod dist;
 mod need;
 mod python;
 mod serve;
@@ -29,6 +30,18 @@ const COMMANDS: &[(&str, &str, &str, Option<StartCommand>)] = &[
     ),
     ("test", "[--coverage]", "everything that must hold before a change is merged", Some(test::run)),
     ("python", "", "tests of the Python package, as `test` runs them", Some(python::run)),
+    (
+        "dist",
+        "[--check | --verify] [--binary PATH]",
+        "the files of a release in target/dist; `--check` makes, installs and runs each from a debug build",
+        Some(dist::run),
+    ),
+    (
+        "book",
+        "[--check]",
+        "the documentation as a book with a search, in target/book/html",
+        Some(dist::run_book),
+    ),
     ("programs", "[FILTER...]", "all test programs side by side, as `test` runs them", None),
     ("spec", "[--all | --prove]", "rows of the specification without a test, or without a proof", None),
     ("mutants", "[--list] [--sample N] [WORD...]", "breakages made on purpose, which tests must catch", None),
@@ -67,7 +80,7 @@ fn main() -> ExitCode {
     };
     let result = match run {
         Some(run) => run(command_arguments).map(|()| ExitCode::SUCCESS),
-        None => run_tool(&arguments),
+        None => run_tool(TOOLS, &arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("{error:#}");
@@ -83,24 +96,31 @@ fn print_usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Builds `xtask-tools` and runs it with the arguments; its exit code becomes that of this program.
-fn run_tool(arguments: &[String]) -> anyhow::Result<ExitCode> {
+/// Builds a program of the workspace and runs it with the arguments; its exit code becomes that of this
+/// program.
+fn run_tool(program: &str, arguments: &[String]) -> anyhow::Result<ExitCode> {
     // Selecting the whole workspace gives dependencies the features of the tests, so that they are built
     // once.
-    let build_status = cargo_command().args(["build", "--quiet", "--workspace", "--bin", TOOLS]).status()?;
-    anyhow::ensure!(build_status.success(), "`{TOOLS}` did not build");
-    let status = tools_command()?.args(arguments).status()?;
+    let build_status =
+        cargo_command().args(["build", "--quiet", "--workspace", "--bin", program]).status()?;
+    anyhow::ensure!(build_status.success(), "`{program}` did not build");
+    let status = built_command(program)?.args(arguments).status()?;
     Ok(status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(u8::try_from(code).unwrap_or(1))))
 }
 
 /// Program with the commands that need the library.
 const TOOLS: &str = "xtask-tools";
 
-/// Command of `xtask-tools`, which is built into the same folder as this program.
+/// Command of `xtask-tools`.
 fn tools_command() -> anyhow::Result<Command> {
+    built_command(TOOLS)
+}
+
+/// Command of a program that is built into the same folder as this one.
+fn built_command(name: &str) -> anyhow::Result<Command> {
     let program = std::env::current_exe()?;
     let folder = program.parent().context("the path of this program has no folder")?;
-    Ok(Command::new(folder.join(TOOLS).with_extension(std::env::consts::EXE_EXTENSION)))
+    Ok(Command::new(folder.join(name).with_extension(std::env::consts::EXE_EXTENSION)))
 }
 
 /// Builds a Cargo command that runs in the repository.

@@ -131,6 +131,11 @@ const REQUIRED_PROGRAMS: &[RequiredProgram] = &[
     },
 ];
 
+/// Programs that check the files of a release, with the name of their package. Checks say which of them are
+/// missing.
+const OPTIONAL_PROGRAMS: &[(&str, &str)] =
+    &[("umoci", "umoci"), ("runc", "runc"), ("ruby", "ruby"), ("zsh", "zsh"), ("fish", "fish")];
+
 /// Package managers, with their commands for an installation without questions.
 const PACKAGE_MANAGERS: &[(&str, &[&str])] = &[
     ("apt-get", &["install", "--yes", "--no-install-recommends"]),
@@ -171,6 +176,21 @@ pub(crate) fn require_programs() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Installs missing programs that are only useful, where Debian's package manager needs no password for it.
+pub(crate) fn install_optional_programs() {
+    let missing = OPTIONAL_PROGRAMS.iter().filter(|(program, _)| !succeeds(&[program, "--version"]));
+    let packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
+    if packages.is_empty() || !is_installed("apt-get") {
+        return;
+    }
+    let command = ["apt-get", "install", "--yes", "--no-install-recommends"];
+    let method = InstallMethod { command: [&command[..], &packages].concat(), is_privileged: true };
+    if method.needs_no_password() {
+        println!("{} are missing (files of a release): {}", packages.join(", "), method.format_command());
+        method.install();
+    }
+}
+
 /// Returns `true` if a program is installed.
 pub(crate) fn is_installed(program: &str) -> bool {
     succeeds(&[program, "--version"])
@@ -188,11 +208,13 @@ fn succeeds(command: &[&str]) -> bool {
     process.status().is_ok_and(|status| status.success())
 }
 
-/// Returns the search path, with the folders in which Debian keeps the programs of PostgreSQL.
+/// Returns the search path, with the folders in which Debian keeps the programs of PostgreSQL and of
+/// administrators.
 fn search_path() -> OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let folders = versions.map(|version| version.path().join("bin"));
+    // `runc` is in a folder of administrators.
+    let folders = versions.map(|version| version.path().join("bin")).chain(["/usr/sbin".into()]);
     let all_folders: Vec<_> = std::env::split_paths(&path).chain(folders).collect();
     std::env::join_paths(all_folders).unwrap_or(path)
 }

@@ -15,7 +15,7 @@ use anyhow::Context;
 
 use crate::python::PackageSetup;
 use crate::steps::{ParallelStep, TestSteps};
-use crate::{cargo_command, need, repository_root, studio, tools_command};
+use crate::{cargo_command, dist, need, repository_root, studio, tools_command};
 
 /// Iterations of each seeded fuzz test unless `FUZZ_ITERATIONS` says otherwise.
 const FUZZ_ITERATIONS: &str = "2500";
@@ -37,6 +37,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         _ => anyhow::bail!("usage: cargo xtask test [--coverage]"),
     };
     need::require_programs()?;
+    need::install_optional_programs();
     let mut steps = TestSteps::default();
     // Downloads mostly wait for the network, so they hardly slow the compiler down.
     let package_install = std::thread::spawn(studio::install_packages);
@@ -120,7 +121,10 @@ fn start_background(steps: &TestSteps) -> anyhow::Result<Vec<ParallelStep>> {
         tambour_alone.args(["--target", WASM_TARGET]);
     }
     let tambour_prompt_alone = check_libraries(&["--package", "tambour-prompt", "--no-default-features"]);
+    let [book, release_files] = dist::check_commands()?;
     let mut background = vec![
+        ("book", book),
+        ("files of a release", release_files),
         ("docs", docs),
         ("libraries alone", libraries),
         ("tambour alone, no features", tambour_alone),
