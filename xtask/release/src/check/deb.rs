@@ -28,6 +28,10 @@ pub(super) fn check(release: &Release) -> anyhow::Result<Outcome> {
         Some(exposure) => remarks.push(exposure),
         None => remarks.push("the service was not analysed, systemd-analyze is not installed".to_owned()),
     }
+    if find_program("lintian").is_some() {
+        let mut lintian = Command::new("lintian");
+        read_command(lintian.args(["--fail-on", "error"]).arg(&package))?;
+    }
     let work = release.work.join("check-deb");
     renew_folder(&work)?;
     if !is_root() || find_program("unshare").is_none() || find_program("dpkg").is_none() {

@@ -42,8 +42,8 @@ pub(super) fn check(release: &Release) -> anyhow::Result<Outcome> {
     run_container(&bundle)?;
     Ok(Outcome::Passed(format!(
         "{} MB unpacked, {} MB of them the program",
-        size >> 20,
-        file_size(&root.join("usr/bin/tambour"))? >> 20
+        size / 1_000_000,
+        file_size(&root.join("usr/bin/tambour"))? / 1_000_000
     )))
 }
 

@@ -90,9 +90,13 @@ fn header(kind: EntryType, len: usize, mode: u32, owner: u64, epoch: u64) -> any
     Ok(header)
 }
 
+/// Largest content in bytes that a check compresses as well as a release does.
+const SMALL_CONTENT: usize = 1 << 20;
+
 /// Compresses with gzip, without a name and a time of its own.
 pub(super) fn compress(release: &Release, content: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let level = if release.is_check { Compression::fast() } else { Compression::best() };
+    let is_fast = release.is_check && content.len() > SMALL_CONTENT;
+    let level = if is_fast { Compression::fast() } else { Compression::best() };
     let mut encoder: GzEncoder<Vec<u8>> = GzBuilder::new().write(Vec::new(), level);
     encoder.write_all(content)?;
     Ok(encoder.finish()?)

@@ -26,6 +26,9 @@ const FILES: &[(&str, &str, u32)] = &[
 /// Files that an administrator changes; an upgrade keeps them.
 const CONFFILES: &str = "/etc/tambour/secrets.env\n/etc/tambour/tambour.toml\n";
 
+/// Maintainer of the package.
+const MAINTAINER: &str = "The Tambour authors <packages@tambour.example>";
+
 /// Places of completions.
 const COMPLETION_PLACES: &[(&str, &str)] = &[
     ("tambour.bash", "usr/share/bash-completion/completions/tambour"),
@@ -52,7 +55,9 @@ pub(super) fn make(release: &Release) -> anyhow::Result<()> {
         write(&tree, place, &release.source(source)?, *mode)?;
     }
     let changes = compress(release, &release.source("CHANGELOG.md")?)?;
-    write(&tree, "usr/share/doc/tambour/changelog.gz", &changes, 0o644)?;
+    write(&tree, "usr/share/doc/tambour/CHANGELOG.md.gz", &changes, 0o644)?;
+    let changelog = compress(release, debian_changelog(release)?.as_bytes())?;
+    write(&tree, "usr/share/doc/tambour/changelog.gz", &changelog, 0o644)?;
     for page in read_tree(&release.work.join("man"))? {
         let content = compress(release, &std::fs::read(release.work.join("man").join(&page))?)?;
         write(&tree, &format!("usr/share/man/man1/{}.gz", page.display()), &content, 0o644)?;
@@ -63,13 +68,13 @@ pub(super) fn make(release: &Release) -> anyhow::Result<()> {
     write(&tree, "DEBIAN/conffiles", CONFFILES.as_bytes(), 0o644)?;
     let kibibytes = installed_size(&tree)?;
     let control = format!(
-        "Package: tambour\nVersion: {}\nArchitecture: {}\nMaintainer: The Tambour authors <packages@tambour.example>\n\
+        "Package: tambour\nVersion: {}\nArchitecture: {}\nMaintainer: {MAINTAINER}\n\
         Installed-Size: {kibibytes}\n{libraries}Pre-Depends: init-system-helpers (>= 1.54~)\n\
         Recommends: ca-certificates\nSection: net\nPriority: optional\n\
         Description: structured replies of language models as one checked stream\n \
-        Reads replies of language models while they are written, repairs them, and gives\n \
-        one stream of typed, checked events. The package has the command tambour and a\n \
-        service for it.\n",
+        Reads replies of language models while they are written, repairs them, and\n \
+        gives one stream of typed, checked events. The package has the command\n \
+        tambour and a service for it.\n",
         release.version,
         release.architecture(),
     );
@@ -81,6 +86,16 @@ pub(super) fn make(release: &Release) -> anyhow::Result<()> {
     dpkg.arg(&tree).arg(release.out.join(file_name(release)));
     dpkg.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
     run_command(dpkg.stdout(std::process::Stdio::null()))
+}
+
+/// Changelog in the form of Debian; that of the project is beside it.
+fn debian_changelog(release: &Release) -> anyhow::Result<String> {
+    let time = jiff::Timestamp::from_second(release.epoch.try_into()?)?;
+    Ok(format!(
+        "tambour ({}) unstable; urgency=medium\n\n  * Changes are in CHANGELOG.md.gz.\n\n -- {MAINTAINER}  {}\n",
+        release.version,
+        time.strftime("%a, %d %b %Y %H:%M:%S +0000")
+    ))
 }
 
 /// Writes a file of the package, and the folders above it.

@@ -16,7 +16,7 @@ use super::sums::hex_digest;
 pub(crate) const IMAGE_USER: u64 = 65532;
 
 /// Maximum size in bytes of the unpacked image of a release.
-pub(crate) const IMAGE_LIMIT: u64 = 60 << 20;
+pub(crate) const IMAGE_LIMIT: u64 = 60_000_000;
 
 /// Certificates of the machine that makes the image.
 const CERTIFICATES: &[&str] = &["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
