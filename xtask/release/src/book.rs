@@ -15,7 +15,7 @@ use mdbook_driver::MDBook;
 use pulldown_cmark::{Event, Parser, Tag};
 
 use crate::first_page::FirstPage;
-use crate::server::RunningServer;
+use crate::server::LocalServer;
 use crate::{build_debug, renew_folder, repository_root};
 
 /// Configuration of the generator. `{{…}}` in the pages is of Tambour's templates, so that the preprocessor
@@ -92,7 +92,7 @@ fn build(program: &Path) -> anyhow::Result<PathBuf> {
     let contents = std::fs::read_to_string(docs.join("SUMMARY.md"))? + GENERATED_CONTENTS;
     std::fs::write(source.join("SUMMARY.md"), contents)?;
     std::fs::write(source.join("rules.md"), rules::write_page())?;
-    let server = RunningServer::start(program, &folder)?;
+    let server = LocalServer::start(program, &folder)?;
     let document = serde_json::from_str(&server.get("/openapi.json")?)?;
     drop(server);
     std::fs::write(source.join("interface.md"), interface::write_operations(&document))?;

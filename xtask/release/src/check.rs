@@ -18,9 +18,9 @@ use crate::{find_program, read_command, repository_root, run_command};
 /// Result of a check that has not failed.
 pub(crate) enum Outcome {
     /// Everything was done; a remark for the reader.
-    Passed(String),
+    Success(String),
     /// Something was not done, and why.
-    LeftOut(String),
+    Omission(String),
 }
 
 /// Function that checks one artefact.
@@ -43,21 +43,21 @@ const CHECKS: &[(&str, Check)] = &[
 
 /// Runs all checks and prints their results, with a last line as that of a test program.
 pub(crate) fn run(release: &Release) -> anyhow::Result<()> {
-    let (mut passed, mut failed, mut left_out) = (0, 0, 0);
+    let (mut passed, mut failed, mut omissions) = (0, 0, 0);
     for (name, check) in CHECKS {
         let start = std::time::Instant::now();
         let result = check(release);
         let seconds = start.elapsed().as_secs_f64();
         match result {
-            Ok(Outcome::Passed(remark)) => {
+            Ok(Outcome::Success(remark)) => {
                 passed += 1;
                 println!(
                     "{name}: passed ({seconds:.1} s){}{remark}",
                     if remark.is_empty() { "" } else { ": " }
                 );
             }
-            Ok(Outcome::LeftOut(reason)) => {
-                left_out += 1;
+            Ok(Outcome::Omission(reason)) => {
+                omissions += 1;
                 println!("{name}: left out, {reason}");
             }
             Err(error) => {
@@ -68,7 +68,7 @@ pub(crate) fn run(release: &Release) -> anyhow::Result<()> {
     }
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     println!(
-        "test result: {verdict}. {passed} passed; {failed} failed; {left_out} ignored; 0 measured; 0 filtered out"
+        "test result: {verdict}. {passed} passed; {failed} failed; {omissions} ignored; 0 measured; 0 filtered out"
     );
     anyhow::ensure!(failed == 0, "{failed} artefacts failed");
     Ok(())
@@ -77,13 +77,13 @@ pub(crate) fn run(release: &Release) -> anyhow::Result<()> {
 /// Verifies the checksums as a user does.
 fn check_sums(release: &Release) -> anyhow::Result<Outcome> {
     if find_program("sha256sum").is_none() {
-        return Ok(Outcome::LeftOut("sha256sum is not installed".to_owned()));
+        return Ok(Outcome::Omission("sha256sum is not installed".to_owned()));
     }
     let mut sums = Command::new("sha256sum");
     sums.args(["--check", "--strict", "--quiet", "SHA256SUMS"]).current_dir(&release.out);
     read_command(&mut sums)?;
     let text = std::fs::read_to_string(release.out.join("SHA256SUMS"))?;
-    Ok(Outcome::Passed(format!("{} files", text.lines().count())))
+    Ok(Outcome::Success(format!("{} files", text.lines().count())))
 }
 
 /// Interpreter of an environment with the tools of the checks: schemas of CycloneDX and of workflows.

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::server::RunningServer;
+use crate::server::LocalServer;
 use crate::{build_debug, read_command, repository_root};
 
 /// First page of the documentation.
@@ -47,7 +47,7 @@ impl FirstPage {
     pub(crate) fn check_curl(&self, program: &Path) -> anyhow::Result<()> {
         let folder = repository_root().join("target/book/first-page");
         crate::renew_folder(&folder)?;
-        let server = RunningServer::start(program, &folder)?;
+        let server = LocalServer::start(program, &folder)?;
         // Port 8787 of the page may be in use.
         let request = self.program("sh")?.replace("127.0.0.1:8787", &server.address);
         let response = read_command(Command::new("sh").args(["-c", &request]).current_dir(&folder))?;

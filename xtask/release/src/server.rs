@@ -14,31 +14,31 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum length in bytes of a response.
 const MAX_RESPONSE: u64 = 16 << 20;
 
-/// Running server; killed when dropped.
-pub(crate) struct RunningServer {
+/// Server on this machine; killed when dropped.
+pub(crate) struct LocalServer {
     child: Child,
     /// Address with the port.
     pub(crate) address: String,
 }
 
-impl RunningServer {
+impl LocalServer {
     /// Starts the demo server of a program on a free port, with its data in `folder`.
-    pub(crate) fn start(program: &Path, folder: &Path) -> anyhow::Result<RunningServer> {
+    pub(crate) fn start(program: &Path, folder: &Path) -> anyhow::Result<LocalServer> {
         let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--upstream", "demo", "--data"]);
         command.arg(folder.join("data")).current_dir(folder).env("TAMBOUR_LOG", "error");
-        RunningServer::start_command(command)
+        LocalServer::start_command(command)
     }
 
     /// Runs a command that starts a server, and waits for the first line of its output.
-    pub(crate) fn start_command(mut command: Command) -> anyhow::Result<RunningServer> {
+    pub(crate) fn start_command(mut command: Command) -> anyhow::Result<LocalServer> {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("{command:?} does not start"))?;
         let mut line = String::new();
         let output = child.stdout.take().context("standard output is a pipe")?;
         // A command that fails closes its output, which ends this.
         BufReader::new(output).read_line(&mut line)?;
-        let mut server = RunningServer { child, address: String::new() };
+        let mut server = LocalServer { child, address: String::new() };
         let address = line.trim().strip_prefix("listening on http://");
         server.address = address.with_context(|| format!("{command:?} says {line:?}"))?.to_owned();
         Ok(server)
@@ -62,7 +62,7 @@ impl RunningServer {
     }
 }
 
-impl Drop for RunningServer {
+impl Drop for LocalServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

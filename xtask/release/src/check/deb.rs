@@ -21,7 +21,7 @@ pub(super) fn check(release: &Release) -> anyhow::Result<Outcome> {
         .map(|entry| entry.path())
         .find(|path| path.extension().is_some_and(|extension| extension == "deb"));
     let Some(package) = package else {
-        return Ok(Outcome::LeftOut("there is none, dpkg-deb is not installed".to_owned()));
+        return Ok(Outcome::Omission("there is none, dpkg-deb is not installed".to_owned()));
     };
     let mut remarks = Vec::new();
     match check_service()? {
@@ -39,7 +39,7 @@ pub(super) fn check(release: &Release) -> anyhow::Result<Outcome> {
         let root = work.join("root");
         read_command(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&root))?;
         read_command(Command::new(root.join("usr/bin/tambour")).arg("--version"))?;
-        return Ok(Outcome::LeftOut(format!(
+        return Ok(Outcome::Omission(format!(
             "an installation needs dpkg, unshare and an administrator; its program runs ({})",
             remarks.join(", ")
         )));
@@ -52,7 +52,7 @@ pub(super) fn check(release: &Release) -> anyhow::Result<Outcome> {
     script.env("WORK", &work).env("PACKAGE", &package);
     read_command(&mut script)?;
     std::fs::remove_dir_all(&work).with_context(|| work.display().to_string())?;
-    Ok(Outcome::Passed(remarks.join(", ")))
+    Ok(Outcome::Success(remarks.join(", ")))
 }
 
 /// Checks how exposed the service is. Returns the line of the result.

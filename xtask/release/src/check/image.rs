@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Outcome, is_root};
 use crate::dist::{IMAGE_LIMIT, IMAGE_USER, Release, read_tree};
-use crate::server::RunningServer;
+use crate::server::LocalServer;
 use crate::{find_program, read_command, renew_folder, run_command};
 
 /// Programs that unpack and run images.
@@ -18,12 +18,12 @@ pub(super) fn check(release: &Release) -> anyhow::Result<Outcome> {
     let image =
         read_tree(&release.out)?.into_iter().find(|path| path.to_string_lossy().ends_with(".oci.tar"));
     let Some(image) = image else {
-        return Ok(Outcome::LeftOut("there is none: the program is not for Linux".to_owned()));
+        return Ok(Outcome::Omission("there is none: the program is not for Linux".to_owned()));
     };
     let missing: Vec<&str> = TOOLS.iter().copied().filter(|tool| find_program(tool).is_none()).collect();
     if !missing.is_empty() || !is_root() {
         let missing = if missing.is_empty() { "an administrator".to_owned() } else { missing.join(" and ") };
-        return Ok(Outcome::LeftOut(format!("a container needs {missing}")));
+        return Ok(Outcome::Omission(format!("a container needs {missing}")));
     }
     let folder = release.work.join("check-image");
     renew_folder(&folder)?;
@@ -40,7 +40,7 @@ pub(super) fn check(release: &Release) -> anyhow::Result<Outcome> {
     anyhow::ensure!(release.is_check || size <= IMAGE_LIMIT, "the image has {size} bytes");
     prepare(&bundle)?;
     run_container(&bundle)?;
-    Ok(Outcome::Passed(format!(
+    Ok(Outcome::Success(format!(
         "{} MB unpacked, {} MB of them the program",
         size / 1_000_000,
         file_size(&root.join("usr/bin/tambour"))? / 1_000_000
@@ -97,7 +97,7 @@ fn run_container(bundle: &Path) -> anyhow::Result<()> {
     };
     let mut start = runc(&["run", "--bundle"]);
     start.arg(bundle).arg(&id);
-    let result = RunningServer::start_command(start).and_then(|server| {
+    let result = LocalServer::start_command(start).and_then(|server| {
         for arguments in [&["health"][..], &["health", "--ready"]] {
             let mut health = runc(&["exec", &id, "/usr/bin/tambour"]);
             let answer = read_command(health.args(arguments))?;

@@ -46,7 +46,7 @@ pub(super) fn check_library(release: &Release) -> anyhow::Result<Outcome> {
     let page = FirstPage::read()?;
     let mut program = environment.command(&environment.python);
     page.compare("Python", &read_command(program.arg("-c").arg(page.program("python")?))?)?;
-    Ok(Outcome::Passed(String::new()))
+    Ok(Outcome::Success(String::new()))
 }
 
 /// Runs the command of the wheel that has it, and the program of the first page.
@@ -63,14 +63,14 @@ pub(super) fn check_command(release: &Release) -> anyhow::Result<Outcome> {
     let page = FirstPage::read()?;
     let mut program = environment.command(&environment.python);
     page.compare("Python", &read_command(program.arg("-c").arg(page.program("python")?))?)?;
-    Ok(Outcome::Passed(String::new()))
+    Ok(Outcome::Success(String::new()))
 }
 
 /// Installs the npm packages into an empty folder and runs the program of the first page.
 pub(super) fn check_npm(release: &Release) -> anyhow::Result<Outcome> {
     let out = release.out.join("npm");
     if !out.is_dir() {
-        return Ok(Outcome::LeftOut("there are none: this repository has no bindings/js".to_owned()));
+        return Ok(Outcome::Omission("there are none: this repository has no bindings/js".to_owned()));
     }
     anyhow::ensure!(find_program("node").is_some(), "node is not installed");
     let folder = release.work.join("check-npm");
@@ -87,7 +87,7 @@ pub(super) fn check_npm(release: &Release) -> anyhow::Result<Outcome> {
     std::fs::write(folder.join("first.mjs"), page.program("ts")?)?;
     let mut node = Command::new("node");
     page.compare("TypeScript", &read_command(node.arg("first.mjs").current_dir(&folder))?)?;
-    Ok(Outcome::Passed(String::new()))
+    Ok(Outcome::Success(String::new()))
 }
 
 /// Program that validates an SBOM strictly by the schema of its version.
@@ -113,5 +113,5 @@ pub(super) fn check_sbom(release: &Release) -> anyhow::Result<Outcome> {
     let broken = release.work.join("broken.cdx.json");
     std::fs::write(&broken, text.replacen("\"specVersion\"", "\"version_of_spec\"", 1))?;
     anyhow::ensure!(validate(&broken).is_err(), "the validator accepts anything");
-    Ok(Outcome::Passed(String::new()))
+    Ok(Outcome::Success(String::new()))
 }

@@ -25,7 +25,7 @@ pub(super) fn check_workflow(_: &Release) -> anyhow::Result<Outcome> {
     let workflow: Value = read_yaml(&path)?;
     let faults = find_workflow_faults(&workflow);
     anyhow::ensure!(faults.is_empty(), "{}", faults.join("\n"));
-    Ok(Outcome::Passed(String::new()))
+    Ok(Outcome::Success(String::new()))
 }
 
 /// Faults of a workflow: actions that are not pinned to a commit, rights for all jobs, jobs without rights of
@@ -67,12 +67,12 @@ pub(super) fn check_formula(release: &Release) -> anyhow::Result<Outcome> {
     let text = std::fs::read_to_string(&filled)?;
     anyhow::ensure!(text.contains(&format!("version \"{}\"", release.version)), "{text}");
     if find_program("ruby").is_none() {
-        return Ok(Outcome::LeftOut("its syntax needs ruby".to_owned()));
+        return Ok(Outcome::Omission("its syntax needs ruby".to_owned()));
     }
     for path in [repository_root().join("packaging/homebrew/tambour.rb"), filled] {
         read_command(Command::new("ruby").arg("-wc").arg(path))?;
     }
-    Ok(Outcome::Passed(String::new()))
+    Ok(Outcome::Success(String::new()))
 }
 
 /// Checks the values of the chart against its schema, and with Helm the chart and what it renders.
@@ -85,7 +85,7 @@ pub(super) fn check_chart(release: &Release) -> anyhow::Result<Outcome> {
         read_yaml(&chart.join(file))?;
     }
     let Some(helm) = find_helm() else {
-        return Ok(Outcome::LeftOut("templates need helm (values and schema agree)".to_owned()));
+        return Ok(Outcome::Omission("templates need helm (values and schema agree)".to_owned()));
     };
     let packed = release.out.join(format!("helm/tambour-{}.tgz", release.version));
     for path in [&chart, &packed] {
@@ -124,7 +124,7 @@ pub(super) fn check_chart(release: &Release) -> anyhow::Result<Outcome> {
     anyhow::ensure!(render(&[]).is_err(), "a chart without a key renders");
     anyhow::ensure!(render(&["apiKey.secret=keys", "replicas=2"]).is_err(), "two servers share one volume");
     anyhow::ensure!(render(&["apiKey.secret=keys", "nonsense=1"]).is_err(), "values have a schema");
-    Ok(Outcome::Passed(String::new()))
+    Ok(Outcome::Success(String::new()))
 }
 
 /// Helm, in the search path or as `TAMBOUR_HELM` names it.

@@ -39,7 +39,7 @@ pub(super) fn check(release: &Release) -> anyhow::Result<Outcome> {
             skipped.push(program);
         }
     }
-    Ok(Outcome::Passed(match skipped[..] {
+    Ok(Outcome::Success(match skipped[..] {
         [] => String::new(),
         _ => format!("completions not read, since these are not installed: {}", skipped.join(", ")),
     }))

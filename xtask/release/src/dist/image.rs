@@ -38,7 +38,7 @@ pub(super) fn make(release: &Release) -> anyhow::Result<()> {
     let mut base = base_layer(release)?;
     let mut program = Entries::new();
     add_file(&mut program, "usr/bin/tambour", std::fs::read(&release.program)?, 0o755);
-    for library in linked_libraries(&release.program)? {
+    for library in find_libraries(&release.program)? {
         let content = std::fs::read(&library).with_context(|| library.display().to_string())?;
         add_file(&mut base, library.strip_prefix("/")?, content, 0o755);
     }
@@ -106,7 +106,7 @@ fn base_layer(release: &Release) -> anyhow::Result<Entries> {
 }
 
 /// Libraries that the loader opens for a program, and the loader; none for a static program.
-fn linked_libraries(program: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn find_libraries(program: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let output = Command::new("ldd").arg(program).output().context("ldd does not start")?;
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
