@@ -67,8 +67,16 @@ fn walk_directory(
     }
 }
 
-/// Returns `true` if the file has one of the extensions, in upper or lower case.
+/// Returns `true` if the file has one of the extensions, in upper or lower case. An extension may have two
+/// parts, such as `jsonl.gz`.
 pub(super) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
-    extension.is_some_and(|extension| extensions.contains(&extension.as_str()))
+    let Some(name) = path.file_name() else { return false };
+    let name = name.to_string_lossy().to_lowercase();
+    // A name that begins with its only dot has no extension.
+    let has_stem = |extension: &str| {
+        name.strip_suffix(extension)
+            .and_then(|rest| rest.strip_suffix('.'))
+            .is_some_and(|stem| !stem.is_empty())
+    };
+    extensions.iter().any(|extension| has_stem(extension))
 }

@@ -1,10 +1,13 @@
 //! `tambour check`: checks replies, transcripts, records and examples against a contract.
 
 mod baseline;
+mod compressed;
 mod excerpt;
 mod files;
+mod jobs;
 mod json;
 mod junit;
+mod lines;
 mod pretty;
 mod records;
 mod sarif;
@@ -51,12 +54,15 @@ pub(crate) struct CheckCommand {
     /// With --examples: succeed even if there are no examples
     #[arg(long, requires = "examples")]
     allow_empty: bool,
-    /// Field that holds the reply in .jsonl records: a string, or an array of strings that is joined
+    /// Field that holds the reply in .jsonl records, which may be compressed (.gz, .zst): a string, or an array of strings that is joined
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
     /// Field that holds the contract in .jsonl records; `--contract` where it is absent
     #[arg(long, value_name = "NAME", requires = "field")]
     contract_field: Option<String>,
+    /// Number of records that are checked at the same time; by default the number of cores
+    #[arg(long, value_name = "N", requires = "field", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
     /// Format of the report
     #[arg(long, value_enum, default_value_t = ReportFormat::Pretty)]
     format: ReportFormat,
@@ -194,6 +200,7 @@ pub(crate) fn run(args: &CheckCommand) -> Result<CommandOutcome> {
         examples: args.examples,
         field: args.field.as_deref(),
         contract_field: args.contract_field.as_deref(),
+        jobs: args.jobs.map_or_else(jobs::default_jobs, usize::from),
     };
     let (files, unreadable_paths) = files::find_files(&args.paths, plan.file_extensions());
     let mut run = CheckRun::new(report_writer(args.format), progress_bar(&files, &plan));
@@ -256,6 +263,7 @@ pub(crate) fn check_text(
         examples,
         field: None,
         contract_field: None,
+        jobs: 1,
     };
     let verdicts = std::rc::Rc::default();
     let report = Box::new(json::JsonReportCollector(std::rc::Rc::clone(&verdicts)));

@@ -1,20 +1,23 @@
 //! Texts within files: whole files, records and examples.
 
-use std::collections::HashMap;
 use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::Result;
+use indicatif::ProgressBar;
 use serde_json::Value;
 use tambour::Options;
 use tambour::contract::find_examples;
 use tambour::dialect::{AUTO, detect};
 use tambour::span::Span;
 use tambour::texts::format_count;
-use tambour::verdict::Contract;
+use tambour::verdict::{Contract, Verdict};
 
+use super::compressed::{decompress, is_compressed};
 use super::files::{InputFile, has_extension};
+use super::jobs;
+use super::lines::{Chunk, ChunkReader};
 use super::records::RecordSummary;
 use super::{CheckRun, CheckedText, TextPart};
 use crate::input::{self, STDIN};
@@ -33,6 +36,8 @@ pub(super) struct CheckPlan<'a> {
     pub(super) field: Option<&'a str>,
     /// Field in which a record may name its own contract; `None` if records have no such field.
     pub(super) contract_field: Option<&'a str>,
+    /// Number of records that are checked at the same time.
+    pub(super) jobs: usize,
 }
 
 /// Dialects whose replies are not JSON.
@@ -40,7 +45,7 @@ const NON_JSON_DIALECTS: [&str; 3] = [PLAIN, "thinkingml", "filament"];
 const PLAIN: &str = "plain";
 
 const MARKDOWN_EXTENSIONS: &[&str] = &["md", "markdown"];
-const RECORD_EXTENSIONS: &[&str] = &["jsonl", "ndjson"];
+const RECORD_EXTENSIONS: &[&str] = &["jsonl", "ndjson", "jsonl.gz", "ndjson.gz", "jsonl.zst", "ndjson.zst"];
 const TRANSCRIPT_EXTENSIONS: &[&str] = &["sse", "jsonl", "ndjson", "json", "txt", "log"];
 const REPLY_EXTENSIONS: &[&str] =
     &["txt", "md", "markdown", "xml", "html", "json", "jsonl", "ndjson", "sse", "reply", "in", "out", "log"];
@@ -80,9 +85,12 @@ impl CheckPlan<'_> {
         Ok(())
     }
 
-    /// Returns a message when a file holds records and no field was named. Dialects written in JSON, or with
+    /// Returns a message when a file is compressed, or holds records and no field was named. Dialects written in JSON, or with
     /// calls in JSON, are exempt when named: their replies may look like records.
     fn unread_records_message(&self, file: &Path, bytes: &[u8]) -> Option<String> {
+        if is_compressed(bytes) {
+            return Some("compressed; `--field NAME` reads the records of such a file".to_owned());
+        }
         let Contract::Dialect(entry) = self.contract else { return None };
         let has_record_extension = has_extension(file, RECORD_EXTENSIONS);
         let (is_auto, is_non_json) = (entry.name == AUTO, NON_JSON_DIALECTS.contains(&entry.name));
@@ -142,63 +150,46 @@ impl CheckPlan<'_> {
         Ok(())
     }
 
-    /// Checks the records of `file`; `path` is its name in the report.
+    /// Checks the records of `file`, several at a time; `path` is its name in the report.
     fn check_records(&self, file: &Path, path: &str, field: &str, run: &mut CheckRun) -> io::Result<()> {
-        let opened_file: io::Result<Box<dyn BufRead>> = if file == Path::new(STDIN) {
-            Ok(Box::new(io::stdin().lock()))
-        } else {
-            fs::File::open(file).map(|file| Box::new(BufReader::new(file)) as Box<dyn BufRead>)
-        };
-        let mut reader = match opened_file {
-            Ok(reader) => reader,
+        let chunks = match open_records(file, &run.progress) {
+            Ok(chunks) => chunks,
             Err(error) => return run.report_unreadable_file(path, &error.to_string()),
         };
-        let mut contracts = HashMap::new();
         let mut faults = RecordFaults::default();
-        let (mut bytes, mut line) = (Vec::new(), 0);
-        loop {
-            bytes.clear();
-            line += 1;
-            match reader.read_until(b'\n', &mut bytes) {
-                Ok(0) => break,
-                Ok(length) => run.progress.inc(length as u64),
-                Err(error) => {
-                    run.report_unreadable_file(path, &error.to_string())?;
-                    break;
+        let check = |chunk: Chunk| -> CheckedChunk {
+            let records = chunk
+                .lines()
+                .map(|(line, bytes)| (line, bytes.and_then(|bytes| self.check_record(bytes, field))));
+            CheckedChunk { records: records.collect(), error: chunk.error }
+        };
+        jobs::run_in_order(chunks, self.jobs, check, |CheckedChunk { records, error }| {
+            for (line, record) in records {
+                match record {
+                    Ok(CheckedRecord { verdict, reply, id, is_detected }) => {
+                        run.report_text(CheckedText {
+                            path,
+                            part: TextPart::Record { line, id },
+                            text: reply.as_bytes(),
+                            verdict,
+                            is_detected,
+                            new_flags: Vec::new(),
+                        })?
+                    }
+                    Err(message) => faults.add(line, &message, path, run)?,
                 }
             }
-            if bytes.trim_ascii().is_empty() {
-                continue;
+            match error {
+                Some(error) => run.report_unreadable_file(path, &error),
+                None => Ok(()),
             }
-            match self.read_record(&bytes, field, &mut contracts) {
-                Ok(CheckedRecord { contract, reply, id }) => {
-                    let is_detected = contract.is_none() && !self.is_named;
-                    let text = reply.as_bytes();
-                    let verdict = contract.unwrap_or(self.contract).check(text, &self.options);
-                    let part = TextPart::Record { line, id };
-                    run.report_text(CheckedText {
-                        path,
-                        part,
-                        text,
-                        verdict,
-                        is_detected,
-                        new_flags: Vec::new(),
-                    })?;
-                }
-                Err(message) => faults.add(line, &message, path, run)?,
-            }
-        }
+        })?;
         faults.finish(path, run);
         Ok(())
     }
 
-    /// Reads a record from its line; `contracts` caches contracts by name. The error is a message for people.
-    fn read_record(
-        &self,
-        bytes: &[u8],
-        field: &str,
-        contracts: &mut HashMap<String, Contract>,
-    ) -> Result<CheckedRecord, String> {
+    /// Checks a record from its line. The error is a message for people.
+    fn check_record(&self, bytes: &[u8], field: &str) -> Result<CheckedRecord, String> {
         let record: Value = serde_json::from_slice(bytes).map_err(|fault| {
             let (message, location) = input::describe_json_fault(bytes, &fault);
             format!("not JSON: {message} (column {}): {}", location.column, location.excerpt)
@@ -214,25 +205,37 @@ impl CheckPlan<'_> {
         };
         let contract = match self.contract_field.and_then(|name| record.get(name)) {
             None | Some(Value::Null) => None,
-            Some(Value::String(name)) => match contracts.get(name) {
-                Some(contract) => Some(*contract),
-                None => {
-                    let contract = Contract::from_name(name).map_err(|error| error.to_string())?;
-                    Some(*contracts.entry(name.clone()).or_insert(contract))
-                }
-            },
+            Some(Value::String(name)) => Some(Contract::from_name(name).map_err(|error| error.to_string())?),
             Some(_) => return Err("the contract field is not a string".to_owned()),
         };
         let id = record.get("id").and_then(Value::as_str).map(str::to_owned);
-        Ok(CheckedRecord { contract, reply, id })
+        let is_detected = contract.is_none() && !self.is_named;
+        let verdict = contract.unwrap_or(self.contract).check(reply.as_bytes(), &self.options);
+        Ok(CheckedRecord { verdict, reply, id, is_detected })
     }
 }
 
-/// Record with its own contract, if any, its reply and its id.
+/// Opens a file of records, which may be compressed.
+fn open_records(file: &Path, progress: &ProgressBar) -> io::Result<ChunkReader> {
+    let source: Box<dyn Read + Send> =
+        if file == Path::new(STDIN) { Box::new(io::stdin()) } else { Box::new(fs::File::open(file)?) };
+    Ok(ChunkReader::new(decompress(progress.wrap_read(source))?))
+}
+
+/// Checked records of a chunk by their lines; what cannot be checked is a message for people.
+struct CheckedChunk {
+    records: Vec<(u64, Result<CheckedRecord, String>)>,
+    /// Error after the last record, which ends the file.
+    error: Option<String>,
+}
+
+/// Checked record.
 struct CheckedRecord {
-    contract: Option<Contract>,
+    verdict: Verdict,
     reply: String,
     id: Option<String>,
+    /// True if the contract was detected because none was given.
+    is_detected: bool,
 }
 
 /// Document as text; bytes that are not UTF-8 become U+FFFD.

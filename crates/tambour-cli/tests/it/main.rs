@@ -2,6 +2,7 @@
 
 mod check;
 mod check_ci;
+mod check_records;
 mod decode;
 mod dialogues;
 mod eval;
