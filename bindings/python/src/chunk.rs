@@ -56,8 +56,35 @@ fn type_error(object: &Bound<'_, PyAny>) -> PyErr {
     }
 }
 
-/// Owned text of an object that [`with_chunk`] reads; bytes that are not UTF-8 are replaced.
+/// Argument of text, in which lone surrogates are replaced: text of a model, or of an exception, may have some.
+pub(crate) struct LossyText(pub(crate) String);
+
+impl FromPyObject<'_, '_> for LossyText {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<LossyText> {
+        object.cast::<PyString>()?;
+        to_text(&object).map(LossyText)
+    }
+}
+
+/// Owned text of an object that [`with_chunk`] reads; bytes that are not UTF-8 are replaced. Two surrogates
+/// of a pair become their character, a lone one is replaced.
 pub(crate) fn to_text(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = object.cast::<PyString>() {
+        return match text.to_str() {
+            Ok(text) => Ok(text.to_owned()),
+            Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(object.py()) => {
+                let encoded = object.call_method1("encode", ("utf-16-le", "surrogatepass"))?;
+                let units = encoded.cast::<PyBytes>()?.as_bytes().as_chunks::<2>().0;
+                let units = units.iter().map(|unit| u16::from_le_bytes(*unit));
+                Ok(char::decode_utf16(units)
+                    .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
+                    .collect())
+            }
+            Err(error) => Err(error),
+        };
+    }
     with_chunk(object, |chunk| match chunk {
         Chunk::Text(text) => text.to_owned(),
         Chunk::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyIterator, PyList, PyString, PyTuple};
 use tambour::InputEnd;
 use tambour_bindings::input_end::{failed_end, parse_end};
 
-use crate::chunk::{Chunk, with_chunk};
+use crate::chunk::{Chunk, to_text, with_chunk};
 use crate::error::ResultExt;
 use crate::pipeline::{Reading, ReadingArguments};
 use crate::sink::Input;
@@ -188,8 +188,10 @@ impl Decoder {
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         self.source = ChunkSource::Ended;
         let end = self.end.clone();
-        let events = self.reading.feed(py, Input::Finish(&end))?;
+        let (events, error) = self.reading.feed_whole(py, Input::Finish(&end))?;
         self.enqueue(events);
+        // The state could not take the updates, which is raised behind the last event.
+        self.error = error;
         Ok(())
     }
 
@@ -200,8 +202,11 @@ impl Decoder {
         if !error.is_instance_of::<PyException>(py) {
             return Err(error);
         }
-        let end = failed_end("input_failed".to_owned(), error.to_string(), false);
-        let events = self.reading.feed(py, Input::Finish(&end))?;
+        let name = error.get_type(py).name()?.to_string();
+        let text = error.value(py).str().and_then(|text| to_text(text.as_any()));
+        let message = text.map_or_else(|_| name.clone(), |text| format!("{name}: {text}"));
+        let end = failed_end("input_failed".to_owned(), message, false);
+        let (events, _) = self.reading.feed_whole(py, Input::Finish(&end))?;
         self.enqueue(events);
         self.error = Some(error);
         Ok(())

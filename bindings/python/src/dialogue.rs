@@ -10,7 +10,7 @@ use tambour::{Event, Profile};
 use tambour_bindings::dialogue::{CallReader, DialogueRun, DialogueStep, LoadedScript, RunSettings};
 use tambour_bindings::input_end::{failed_end, parse_end};
 
-use crate::chunk::to_text;
+use crate::chunk::{LossyText, to_text};
 use crate::classes::Classes;
 use crate::error::ResultExt;
 use crate::functions::read_language;
@@ -135,8 +135,9 @@ impl Dialogue {
 
     /// Takes an input of the user; without text, the model speaks on.
     #[pyo3(signature = (text=None, *, now=0))]
-    fn input(&mut self, py: Python<'_>, text: Option<&str>, now: i64) -> PyResult<()> {
-        self.run.input(text, now).or_raise(py)
+    #[expect(clippy::needless_pass_by_value, reason = "an argument of Python")]
+    fn input(&mut self, py: Python<'_>, text: Option<LossyText>, now: i64) -> PyResult<()> {
+        self.run.input(text.as_ref().map(|text| text.0.as_str()), now).or_raise(py)
     }
 
     /// Takes the client's answer to a `Form`, `Picture` or `Skill` event.
@@ -160,18 +161,19 @@ impl Dialogue {
     }
 
     /// Takes the whole reply to the pending call; returns its effect.
-    #[pyo3(signature = (text, *, finish="stop", reasoning=""))]
+    #[pyo3(signature = (text, *, finish="stop", reasoning=LossyText(String::new())), text_signature = "($self, text, *, finish='stop', reasoning='')")]
+    #[expect(clippy::needless_pass_by_value, reason = "an argument of Python")]
     fn reply<'py>(
         &mut self,
         text: &Bound<'py, PyAny>,
         finish: Option<&str>,
-        reasoning: &str,
+        reasoning: LossyText,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = text.py();
         let end = parse_end(finish, false).or_raise(py)?;
         let mut reader = self.run.reader().or_raise(py)?;
         let text = to_text(text)?;
-        reader.push_reasoning(reasoning);
+        reader.push_reasoning(&reasoning.0);
         reader.push_whole(&text);
         reader.finish(&end);
         let effect = self.run.accept(&mut reader).or_raise(py)?;
@@ -194,9 +196,9 @@ impl Dialogue {
     }
 
     /// Records that the pending call failed; the next input repeats it.
-    #[pyo3(signature = (message, *, code="upstream_failed", retryable=true))]
-    fn fail(&mut self, py: Python<'_>, message: &str, code: &str, retryable: bool) -> PyResult<()> {
-        self.run.fail(Failure::new(code.to_owned(), message, retryable)).or_raise(py)
+    #[pyo3(signature = (message, *, code=LossyText("upstream_failed".to_owned()), retryable=true), text_signature = "($self, message, *, code='upstream_failed', retryable=True)")]
+    fn fail(&mut self, py: Python<'_>, message: LossyText, code: LossyText, retryable: bool) -> PyResult<()> {
+        self.run.fail(Failure::new(code.0, message.0, retryable)).or_raise(py)
     }
 
     /// Outcome of the last input.
@@ -228,14 +230,16 @@ pub(crate) struct ReplyReader {
 #[pymethods]
 impl ReplyReader {
     /// Reads the next text of the reply; returns the events.
-    fn push<'py>(&mut self, py: Python<'py>, text: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let events = self.reader().push(text);
+    #[expect(clippy::needless_pass_by_value, reason = "an argument of Python")]
+    fn push<'py>(&mut self, py: Python<'py>, text: LossyText) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let events = self.reader().push(&text.0);
         write_events(py, &events)
     }
 
     /// Reads reasoning that the service sent apart from the reply.
-    fn push_reasoning<'py>(&mut self, py: Python<'py>, text: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let events = self.reader().push_reasoning(text);
+    #[expect(clippy::needless_pass_by_value, reason = "an argument of Python")]
+    fn push_reasoning<'py>(&mut self, py: Python<'py>, text: LossyText) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let events = self.reader().push_reasoning(&text.0);
         write_events(py, &events)
     }
 
@@ -253,15 +257,15 @@ impl ReplyReader {
     }
 
     /// Ends a reply that broke off.
-    #[pyo3(signature = (message, *, code="upstream_failed", retryable=true))]
+    #[pyo3(signature = (message, *, code=LossyText("upstream_failed".to_owned()), retryable=true), text_signature = "($self, message, *, code='upstream_failed', retryable=True)")]
     fn fail<'py>(
         &mut self,
         py: Python<'py>,
-        message: &str,
-        code: &str,
+        message: LossyText,
+        code: LossyText,
         retryable: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let end = failed_end(code.to_owned(), message.to_owned(), retryable);
+        let end = failed_end(code.0, message.0, retryable);
         let (events, _) = self.reader().finish(&end);
         write_events(py, &events)
     }

@@ -23,6 +23,16 @@ pub(crate) fn convert_error(py: Python<'_>, error: &tambour::Error) -> PyErr {
     build().unwrap_or_else(|error| error)
 }
 
+/// Exception of a state that cannot take the updates of a reply; its `events` are set by the caller.
+pub(crate) fn state_error(py: Python<'_>, message: &str) -> PyErr {
+    static STATE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let build = || -> PyResult<PyErr> {
+        let class = STATE_ERROR.import(py, "tambour._errors", "StateError")?;
+        Ok(PyErr::from_value(class.call1((message,))?))
+    };
+    build().unwrap_or_else(|error| error)
+}
+
 /// Adds [`ResultExt::or_raise`] to results of the library.
 pub(crate) trait ResultExt<T> {
     /// Converts an error to an exception.

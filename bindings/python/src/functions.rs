@@ -52,6 +52,13 @@ pub(crate) fn repair<'py>(
     Classes::get(py)?.write_record(py, "Repair", &repair)
 }
 
+/// Raises `TambourError` for a word that is no finish reason.
+#[pyfunction]
+#[pyo3(signature = (reason))]
+pub(crate) fn check_finish(py: Python<'_>, reason: Option<&str>) -> PyResult<()> {
+    parse_end(reason, false).or_raise(py).map(|_| ())
+}
+
 /// Length of a text from which the interpreter's lock is released while its value is searched.
 const MIN_DETACHED_TEXT: usize = 16 << 10;
 
@@ -81,9 +88,10 @@ pub(crate) fn find_json<'py>(
         if text.len() < MIN_DETACHED_TEXT { find_attached(text) } else { py.detach(|| find_attached(text)) }
     };
     let (found, reports) = with_chunk(text, |chunk| match chunk {
-        Chunk::Text(text) => find(text),
-        Chunk::Bytes(bytes) => find(&String::from_utf8_lossy(bytes)),
-    })?;
+        Chunk::Text(text) => Ok(find(text)),
+        // A `str` with surrogates comes as bytes too.
+        Chunk::Bytes(_) => to_text(text).map(|text| find(&text)),
+    })??;
     let needs_findings = findings || found.is_none();
     let findings = needs_findings.then(|| Classes::get(py)?.write_findings(py, &reports)).transpose()?;
     Ok(match found {

@@ -30,7 +30,8 @@ mod _native {
     use crate::dialogue::{Dialogue, ReplyReader, Script};
     #[pymodule_export]
     use crate::functions::{
-        check, contract, find_json, import_card, migrate_macros, render_prompt, repair, sanitize,
+        check, check_finish, contract, find_json, import_card, migrate_macros, render_prompt, repair,
+        sanitize,
     };
     #[pymodule_export]
     use crate::pipeline::Pipeline;

@@ -11,9 +11,9 @@ use tambour_bindings::input_end::{failed_end, parse_end};
 use tambour_bindings::options::build_options;
 use tambour_bindings::replies::outcome;
 
-use crate::chunk::with_chunk;
+use crate::chunk::{LossyText, with_chunk};
 use crate::classes::Classes;
-use crate::error::ResultExt;
+use crate::error::{ResultExt, state_error};
 use crate::sink::{Input, PipelineReader};
 use crate::state::State;
 use crate::values::{read_map, read_value};
@@ -24,6 +24,9 @@ pub(crate) struct Reading {
     reader: Mutex<PipelineReader>,
     state: Option<Py<State>>,
 }
+
+/// Events of an input, and the exception of a state that could not take the updates of the reply.
+pub(crate) type FedEvents<'py> = (Vec<Bound<'py, PyAny>>, Option<PyErr>);
 
 /// Arguments of a reading besides its options.
 pub(crate) struct ReadingArguments<'a, 'py> {
@@ -50,20 +53,43 @@ impl Reading {
         self.reader.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes an input to the pipeline. At the end of the reply the attached state takes its updates over.
+    /// Passes an input to the pipeline. At the end of the reply the attached state takes its updates over;
+    /// if it cannot, the exception has the events.
     pub(crate) fn feed<'py>(
         &mut self,
         py: Python<'py>,
         input: Input<'_>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let events = self.reader().feed(py, input)?;
-        if matches!(input, Input::Finish(_))
-            && let Some(state) = self.state.take()
-        {
-            let updates = self.reader().pipeline.outcome().applied_updates.clone();
-            state.try_borrow_mut(py)?.absorb(py, &updates)?;
+        let (events, error) = self.feed_whole(py, input)?;
+        match error {
+            Some(error) => {
+                error.value(py).setattr("events", events)?;
+                Err(error)
+            }
+            None => Ok(events),
         }
-        Ok(events)
+    }
+
+    /// Like [`Reading::feed`], but with the exception of the state beside the events.
+    pub(crate) fn feed_whole<'py>(&mut self, py: Python<'py>, input: Input<'_>) -> PyResult<FedEvents<'py>> {
+        let events = self.reader().feed(py, input)?;
+        let error = matches!(input, Input::Finish(_)).then(|| self.update_state(py)).and_then(Result::err);
+        Ok((events, error))
+    }
+
+    /// Passes the updates of the reply to the attached state, which is let go then. A state that cannot take
+    /// them stays attached, so that another end of the reply tries again.
+    fn update_state(&mut self, py: Python<'_>) -> PyResult<()> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let state = state.clone_ref(py);
+        let updates = &self.reader().pipeline.outcome().applied_updates;
+        let absorbed = match state.try_borrow_mut(py) {
+            Ok(mut state) => state.absorb(updates).map_err(|error| error.to_string()),
+            Err(_) => Err("the state is in use, so it does not take the updates of the reply".to_owned()),
+        };
+        absorbed.map_err(|message| state_error(py, &message))?;
+        self.state = None;
+        Ok(())
     }
 
     /// Findings so far.
@@ -158,19 +184,21 @@ impl Pipeline {
     }
 
     /// Reads reasoning that the service sent apart from the reply.
-    fn push_reasoning<'py>(&mut self, py: Python<'py>, text: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.reading.feed(py, Input::Reasoning(text))
+    #[expect(clippy::needless_pass_by_value, reason = "an argument of Python")]
+    fn push_reasoning<'py>(&mut self, py: Python<'py>, text: LossyText) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.reading.feed(py, Input::Reasoning(&text.0))
     }
 
     /// Takes a complete call that the service sent apart from the reply, with its arguments as JSON text. At
     /// the end of the reply it becomes a `tool_call`, if it fits a tool of the option `tools`.
+    #[expect(clippy::needless_pass_by_value, reason = "arguments of Python")]
     fn push_call<'py>(
         &mut self,
         py: Python<'py>,
-        name: &str,
-        arguments: &str,
+        name: LossyText,
+        arguments: LossyText,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.reading.feed(py, Input::Call { name, arguments })
+        self.reading.feed(py, Input::Call { name: &name.0, arguments: &arguments.0 })
     }
 
     /// Ends the reply: `stop`, `length`, `content_filter`, `tool_calls`, `cancelled`, or `None` if the service
@@ -187,15 +215,15 @@ impl Pipeline {
     }
 
     /// Ends a reply that broke off; the last event is a `Failure`.
-    #[pyo3(signature = (message, *, code="upstream_failed", retryable=true))]
+    #[pyo3(signature = (message, *, code=LossyText("upstream_failed".to_owned()), retryable=true), text_signature = "($self, message, *, code='upstream_failed', retryable=True)")]
     fn fail<'py>(
         &mut self,
         py: Python<'py>,
-        message: &str,
-        code: &str,
+        message: LossyText,
+        code: LossyText,
         retryable: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let end = failed_end(code.to_owned(), message.to_owned(), retryable);
+        let end = failed_end(code.0, message.0, retryable);
         self.reading.feed(py, Input::Finish(&end))
     }
 

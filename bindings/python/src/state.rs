@@ -153,8 +153,8 @@ impl State {
         self.store.attach(message)
     }
 
-    /// Takes over the updates of a reply.
-    pub(crate) fn absorb(&mut self, py: Python<'_>, updates: &[AppliedBlock]) -> PyResult<()> {
-        self.store.absorb(updates).or_raise(py)
+    /// Takes over the updates of a reply; nothing is changed if one does not fit.
+    pub(crate) fn absorb(&mut self, updates: &[AppliedBlock]) -> tambour::Result<()> {
+        self.store.absorb(updates)
     }
 }

@@ -4,11 +4,12 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
-use tambour::limits::Limits;
+use pyo3::types::{PyDict, PyList, PyString};
+use tambour::Profile;
 use tambour_bindings::partial::{self, ValueStep};
 
 use crate::chunk::with_chunk;
+use crate::pipeline::read_options;
 use crate::values::write_number;
 
 /// Reads the JSON value of a reply while it arrives, with repairs.
@@ -22,9 +23,12 @@ pub(crate) struct PartialReader {
 
 #[pymethods]
 impl PartialReader {
+    /// `options` are those of the pipeline that reads the same reply; their limits count here too.
     #[new]
-    fn new() -> PartialReader {
-        PartialReader { reader: Mutex::new(partial::PartialReader::new(&Limits::default())) }
+    #[pyo3(signature = (options=None))]
+    fn new(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<PartialReader> {
+        let options = read_options(py, options, Profile::Lenient)?;
+        Ok(PartialReader { reader: Mutex::new(partial::PartialReader::new(&options.limits)) })
     }
 
     /// Reads the next chunk; returns the steps.

@@ -154,3 +154,16 @@ def test_many_streams_at_once():
         assert results == [(f"{number} " * 20).strip() for number in range(200)]
 
     run(main())
+
+
+def test_a_wrong_chunk_closes_the_stream():
+    async def main():
+        events = []
+        decoder = tambour.decode(chunks("It is", 5, " 4."), "plain")
+        with pytest.raises(TypeError):
+            async for event in decoder:
+                events.append(event)
+        assert isinstance(events[-1], Failure) and events[-1].code == "input_failed"
+        assert [event async for event in decoder] == [] and decoder.dialect == "plain"
+
+    run(main())

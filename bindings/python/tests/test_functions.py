@@ -140,3 +140,10 @@ def test_macros():
     migrated = tambour.migrate_macros("{{char}} {{foo::bar}}")
     assert migrated.translated == 1 and migrated.left == 1
     assert (migrated.warnings[0].name, migrated.warnings[0].line, migrated.warnings[0].column) == ("foo", 1, 10)
+
+
+def test_surrogates_are_replaced():
+    pair, lone = "\ud83d\ude00", "\ud83d"
+    assert tambour.loads(f'{{"a": "{pair}{lone}"}}') == {"a": "\U0001f600\ufffd"}
+    assert tambour.sanitize(f"{pair}{lone}") == "\U0001f600\ufffd"
+    assert tambour.migrate_macros(lone).text == "\ufffd"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 import pytest
 import tambour
-from pydantic import BaseModel, Field, RootModel, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PrivateAttr, RootModel, field_validator
 from tambour import decode_into
 
 
@@ -214,3 +214,152 @@ def test_a_source_that_breaks_gives_no_valid_object():
             pass
     with pytest.raises(tambour.DecodeError):
         stream.final()
+
+
+def test_models_with_code_of_their_own():
+    made = []
+
+    class Inner(BaseModel):
+        name: str
+        _seen: int = PrivateAttr(default=3)
+        _made: list = PrivateAttr(default_factory=list)
+
+        def model_post_init(self, context):
+            made.append(self.name.upper())
+
+    class Outer(BaseModel):
+        model_config = {"extra": "allow"}
+        title: str
+        inner: Inner
+        tags: list[str] = []
+        more: list[str] = Field(default_factory=lambda data: [data["title"]])
+
+        @field_validator("title")
+        @classmethod
+        def check_title(cls, value):
+            return value + "!"
+
+        def model_post_init(self, context):
+            made.append(self.title)
+
+    reply = '{"title": "A", "inner": {"name": "b"}, "x": 1}'
+    stream = decode_into(Outer, list(reply))
+    seen = []
+    for item in stream:
+        if item is not None and item.inner is not None and type(item.inner) is Inner:
+            seen.append((item.title, item.inner.name, item.inner._seen, item.inner._made, item.tags, item.more))
+    # While it streams, no code of the models runs; the valid object is made by it.
+    assert seen[0] == ("A", None, 3, [], [], None)
+    assert stream.result.title == "A!" and stream.result.more == ["A!"] and stream.result.inner._seen == 3
+    assert made == ["B", "A!"]
+    first, second = (next(iter(decode_into(Outer, ['{"title": "A"', "}"]))) for _ in range(2))
+    assert first.tags is not second.tags
+
+
+def test_validators_that_raise_anything():
+    def fail(value):
+        raise KeyError(value)
+
+    class Day(BaseModel):
+        name: str
+        size: Annotated[datetime.date, BeforeValidator(fail)] | None = None
+        kind: Annotated[Literal["a"], AfterValidator(fail)] | None = None
+
+    stream = decode_into(Day, list('{"name": "x", "kind": "a"'), finish="length")
+    for _ in range(3):
+        next(stream)
+    Broken = type("Broken", (BaseModel,), {"__annotations__": {"kind": Annotated[Kind, AfterValidator(fail)]}})
+    items = []
+    with pytest.raises(Exception):
+        for item in decode_into(Broken, list('{"kind": "short"}')):
+            items.append(item.kind)
+    assert items and set(items) == {None}
+
+
+def test_limits_hold_for_partial_objects():
+    class Note(BaseModel):
+        text: str
+
+    reply = '{"text": "' + "x" * 5000 + '"}'
+    chunks = [reply[start : start + 100] for start in range(0, len(reply), 100)]
+    longest = 0
+    stream = decode_into(Note, chunks, limits_input=1000)
+    with pytest.raises(tambour.DecodeError) as caught:
+        for item in stream:
+            longest = max(longest, len(item.text or ""))
+    assert caught.value.code == "input_too_large" and 0 < longest <= 1000
+    # A larger limit than the default one holds as well.
+    reader = tambour._native.PartialReader({"limits_input": 64 << 20})
+    size = 17 << 20
+    steps = reader.push('{"text": "' + "x" * size + '"}')
+    assert sum(len(value) for code, value in steps if code == 6) == size
+
+
+def test_long_texts_of_validated_fields_are_linear(monkeypatch):
+    class Note(BaseModel):
+        day: datetime.date
+
+    builder = tambour._partial._Builder(tambour._partial._make_shape(Note, {}))
+    builder.apply([(0, None), (1, None), (4, "day"), (5, None)])
+    for _ in range(1000):
+        builder.apply([(6, "x" * 4)])
+    # Pieces are kept as they came; nothing is copied before the text is complete.
+    assert isinstance(builder._text, list) and len(builder._text) == 1000
+    builder.apply([(7, None), (3, None), (9, None)])
+    assert builder.value.day is None
+
+
+def test_an_early_end_closes_the_source_of_objects():
+    closed = []
+
+    def source():
+        try:
+            yield '{"name": "a'
+            yield '"}'
+        finally:
+            closed.append(True)
+
+    stream = decode_into(Stop, source())
+    assert next(stream).name == "a"
+    stream.close()
+    assert closed == [True] and list(stream) == []
+    assert stream.dialect == "json_value"
+    decode_into(Stop, ["{}"]).close()
+
+    async def main():
+        async def chunks():
+            for chunk in source():
+                yield chunk
+
+        stream = decode_into(Stop, chunks())
+        async for item in stream:
+            assert item.name == "a"
+            break
+        await stream.aclose()
+        assert [item async for item in stream] == []
+
+    asyncio.run(main())
+
+
+def test_a_wrong_chunk_ends_the_reading():
+    stream = decode_into(Stop, ['{"name": "a', 5, '"}'])
+    assert next(stream).name == "a"
+    with pytest.raises(TypeError):
+        next(stream)
+    assert list(stream) == []
+    with pytest.raises(tambour.DecodeError):
+        stream.final()
+
+
+def test_the_finish_reason_is_checked_first():
+    async def chunks():
+        yield "{}"
+
+    for make in (
+        lambda: decode_into(Stop, ["{}"], finish="bogus"),
+        lambda: decode_into(Stop, chunks(), finish="bogus"),
+        lambda: tambour.decode(chunks(), "plain", finish="bogus"),
+        lambda: tambour.decode(["a"], "plain", finish="bogus"),
+    ):
+        with pytest.raises(tambour.TambourError, match="finish reason"):
+            make()

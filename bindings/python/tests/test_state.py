@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import pickle
 
 import pytest
 import tambour
+import tambour.openai
 from tambour import State
 
 UPDATE = '<update_state>{"analysis": "", "operations": [["ADD", "trust", 3]]}</update_state>'
@@ -99,3 +102,92 @@ def test_operations_of_objects_with_to_dict():
     for value in (1, "x", None):
         with pytest.raises((TypeError, ValueError, tambour.TambourError)):
             tambour.State({}).apply(Operations(value))
+
+
+REPLY = '<content>She smiles.</content><state_update>[["ADD", "trust", 3]]</state_update>'
+
+
+def test_updates_that_do_not_fit_lose_no_event():
+    """Two replies read at the same time: the updates of the second one do not fit the state that the first one left."""
+    state = State({"trust": 5})
+
+    def interleave():
+        yield REPLY
+        tambour.decode(REPLY, "filament", state=state, message="other")
+        state.apply([["SET", "trust", "high"]])
+
+    async def interleave_async():
+        for chunk in interleave():
+            yield chunk
+
+    def collect(decoder):
+        events = []
+        with pytest.raises(tambour.StateError) as caught:
+            for event in decoder:
+                events.append(event)
+        assert caught.value.events == [] and list(decoder) == []
+        return events
+
+    async def collect_async(decoder):
+        events = []
+        with pytest.raises(tambour.StateError):
+            async for event in decoder:
+                events.append(event)
+        return events
+
+    expected = [event.event for event in tambour.decode([REPLY], "filament", state=State({"trust": 5}))]
+
+    def as_chunks():
+        for chunk in interleave():
+            yield {"choices": [{"delta": {"content": chunk}, "finish_reason": "stop"}]}
+
+    for read in (
+        lambda: collect(tambour.decode(interleave(), "filament", state=state, message="m")),
+        lambda: collect(tambour.openai.decode(as_chunks(), "filament", state=state, message="m")),
+        lambda: asyncio.run(collect_async(tambour.decode(interleave_async(), "filament", state=state, message="m"))),
+    ):
+        state.rollback()
+        assert state.value == {"trust": 5}
+        assert [event.event for event in read()] == expected
+        # Nothing was changed.
+        assert state.value == {"trust": "high"}
+
+
+def test_a_pipeline_gives_its_last_events_with_the_exception_and_tries_again():
+    state = State({"trust": 5})
+    pipeline = tambour.Pipeline("filament", state=state, message="m")
+    pipeline.push(REPLY)
+    state.apply([["SET", "trust", "high"]], message="other")
+    with pytest.raises(tambour.StateError) as caught:
+        pipeline.finish()
+    assert caught.value.code == "state_conflict"
+    assert caught.value.events[-1].event == "completed"
+    assert len(pipeline.outcome.updates) == 1
+    state.rollback(before="other")
+    assert pipeline.finish() == [] and state.value == {"trust": 8}
+    # Once applied, they are not applied again.
+    assert pipeline.finish() == [] and state.value == {"trust": 8}
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (copy.message, len(copy.events)) == (caught.value.message, len(caught.value.events))
+
+
+def test_a_state_in_use_loses_no_event():
+    state = State({"trust": 5})
+    pipeline = tambour.Pipeline("filament", state=state, message="m")
+    pipeline.push(REPLY)
+    caught = []
+
+    class Operations:
+        """Calls back while `apply` holds the state."""
+
+        def to_dict(self):
+            try:
+                caught.append(pipeline.finish())
+            except tambour.StateError as error:
+                caught.append(error)
+            return [["SET", "other", 1]]
+
+    state.apply(Operations())
+    assert isinstance(caught[0], tambour.StateError) and "in use" in str(caught[0])
+    assert caught[0].events[-1].event == "completed"
+    assert pipeline.finish() == [] and state.value == {"trust": 8, "other": 1}

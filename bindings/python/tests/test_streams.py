@@ -10,6 +10,7 @@ import openai.types.chat
 import openai.types.responses
 import pytest
 import tambour
+import tambour._fields
 import tambour.anthropic
 import tambour.openai
 from pydantic import BaseModel, TypeAdapter
@@ -230,3 +231,117 @@ def test_objects_of_other_kinds_are_ignored():
         assert events[-1].metadata.truncated
         events = list(tambour.anthropic.decode(stream, "plain"))
         assert events[-1].metadata.truncated
+
+
+def openai_calls(deltas, finish="tool_calls"):
+    stream = [*(chunk(delta) for delta in deltas), chunk({}, finish=finish)]
+    events = list(tambour.openai.decode(stream, "toolcall", tools=TOOLS))
+    return calls(events)
+
+
+def test_empty_finish_reasons_are_none():
+    stream = [chunk({"content": "It is 4."}, finish=""), chunk({"content": " So"}, finish="")]
+    for reading in (tambour.openai.decode(stream, "plain"), tambour.openai.decode(stream[:1], "plain")):
+        assert list(reading)[-1].metadata.truncated
+    stream = [chunk({"tool_calls": [{"index": 0, "function": {"name": "add", "arguments": '{"a": 1}'}}]}, finish="")]
+    assert calls(tambour.openai.decode(stream, "toolcall", tools=TOOLS)) == []
+    events = list(tambour.openai.decode([chunk({"content": "It"}, finish="max_tokens")], "plain"))
+    assert events[-1].finish_reason == "length"
+    items = message_events([{"type": "text_delta", "text": "It"}], stop_reason="")
+    assert list(tambour.anthropic.decode(items, "plain"))[-1].metadata.truncated
+
+
+def function(name, arguments, **fields):
+    return {"tool_calls": [{"type": "function", "function": {"name": name, "arguments": arguments}, **fields}]}
+
+
+@pytest.mark.parametrize("fields", [
+    [{}, {}],
+    [{"id": "x"}, {"id": "y"}],
+    [{"index": 0, "id": "x"}, {"index": 0, "id": "y"}],
+    [{"index": 0}, {"index": 1}],
+    [{"index": None, "id": ""}, {"index": None, "id": ""}],
+])  # fmt: skip
+def test_calls_are_told_apart(fields):
+    deltas = [function("add", '{"a": 1}', **fields[0]), function("add", '{"a": 2}', **fields[1])]
+    assert openai_calls(deltas) == [("add", {"a": 1}), ("add", {"a": 2})]
+
+
+def test_pieces_of_calls_are_joined():
+    # Name and id may be repeated in each piece, or come once; without number and id a name begins the next call.
+    deltas = [function("add", '{"a"', index=0, id="x"), function("add", ": 1}", index=0, id="x")]
+    assert openai_calls(deltas) == [("add", {"a": 1})]
+    deltas = [function("add", '{"a"'), function(None, ": 1}"), function("add", {"a": 2})]
+    assert openai_calls(deltas) == [("add", {"a": 1}), ("add", {"a": 2})]
+    deltas = [{"function_call": {"name": "add", "arguments": '{"a"'}}, {"function_call": {"arguments": ": 1}"}}]
+    assert openai_calls(deltas, "function_call") == [("add", {"a": 1})]
+
+
+def test_pieces_of_tools_of_the_service_are_no_calls():
+    blocks = [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": kind, "id": "s", "name": "add", "input": {}}}
+        for kind in ("server_tool_use", "mcp_tool_use")
+    ]
+    deltas = [{"type": "input_json_delta", "partial_json": '{"a": 1}'}]
+    items = message_events(deltas, stop_reason="tool_use", blocks=blocks)
+    events = list(tambour.anthropic.decode(items, "toolcall", tools=ANTHROPIC_TOOLS))
+    assert calls(events) == [] and not [event for event in events if isinstance(event, tambour.Notice)]
+
+
+@pytest.mark.parametrize("limit", [{"limits_input": 1000}, {"limits.input": 1000}])
+def test_arguments_of_calls_are_bounded(limit):
+    collected = []
+
+    def source():
+        yield chunk(function("add", '{"a": "', index=0))
+        for _ in range(10_000):
+            yield chunk(function(None, "x" * 100, index=0))
+        yield chunk({}, finish="tool_calls")
+
+    events = list(tambour.openai.decode(source(), "toolcall", tools=TOOLS, **limit))
+    assert isinstance(events[-1], Failure) and events[-1].code == "input_too_large"
+    collector = tambour._fields.CallCollector({"limits_input": 1000})
+    for _ in range(10_000):
+        collector.add(0, None, "add", "x" * 100)
+    collector.push_all(type("Pipeline", (), {"push_call": lambda self, name, text: collected.append(text) or []})())
+    assert len(collected[0]) <= 1001
+
+
+def test_surrogates_in_pieces_are_replaced():
+    # A pair that a service cut between two pieces of reasoning, and one in the arguments of a call.
+    deltas = [
+        {"reasoning_content": "a \ud83d"}, {"reasoning_content": "\ude00 b"}, {"content": "It \ud83d"},
+        function("add", '{"a": "\ud83d"}', index=0),
+    ]  # fmt: skip
+    stream = [*(chunk(delta) for delta in deltas), chunk({}, finish="tool_calls")]
+    decoder = tambour.openai.decode(stream, "toolcall", tools=TOOLS)
+    events = list(decoder)
+    assert calls(events) == [("add", {"a": "\ufffd"})]
+    assert events[-1].event == "completed"
+    assert any(finding.code == "not_utf8" for finding in decoder.findings)
+    pipeline = tambour.Pipeline("plain")
+    pipeline.push_reasoning("\ud83d\ude00\ud83d")
+    assert pipeline.fail("\udcff", code="x\ud800")[-1] == Failure("x\ufffd", "\ufffd", True)
+
+
+def test_an_object_that_cannot_be_read_closes_the_stream():
+    class Hostile:
+        @property
+        def choices(self):
+            raise RuntimeError("\udcff broken")
+
+    for stream in ([chunk({"content": "It is"}), Hostile()], iter([chunk({"content": "It is"}), Hostile()])):
+        decoder = tambour.openai.decode(stream, "plain")
+        events = []
+        with pytest.raises(RuntimeError, match="broken"):
+            for event in decoder:
+                events.append(event)
+        assert events[-1] == Failure("input_failed", "\ufffd broken", False)
+        assert answer(events) == "It is" and list(decoder) == []
+
+
+def test_streams_know_their_dialect():
+    decoder = tambour.openai.decode([chunk({"content": "It is 4."}, finish="stop")])
+    assert decoder.dialect == "auto"
+    list(decoder)
+    assert decoder.dialect == "plain"

@@ -16,11 +16,11 @@ answer: It is 4.
 `decode` reads a stream, `decode_into` reads it into a pydantic model, `tambour.openai` and `tambour.anthropic`
 read the objects of these packages. `check`, `repair`, `loads` and `sanitize` take whole texts; `contract` has what a
 model is told; `render_prompt`, `import_card` and `migrate_macros` make prompts; `State`, `Script` and `Dialogue`
-keep what lasts longer than a reply.
+keep what lasts longer than a reply. `tambour.arrow` reads batches.
 """
 
 from ._decode import AsyncDecoder, decode
-from ._errors import DecodeError, ScriptError, TambourError
+from ._errors import DecodeError, ScriptError, StateError, TambourError
 from ._functions import (
     check,
     contract,
@@ -51,6 +51,7 @@ __all__ = [
     "Script",
     "ScriptError",
     "State",
+    "StateError",
     "TambourError",
     "check",
     "contract",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable
 from typing import TYPE_CHECKING, Any, overload
 
-from ._native import Decoder, Pipeline
+from ._native import Decoder, Pipeline, check_finish
 from ._streams import AsyncDecoder
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class _ChunkAdapter:
     """Passes text or bytes to a pipeline."""
 
     def __init__(self, finish: str | None, incomplete: bool) -> None:
+        check_finish(finish)
         self._end = (finish, incomplete)
 
     def push(self, pipeline: Pipeline, item: Any) -> list[AnyEvent]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._types import Finding, ScriptProblem
+    from ._types import AnyEvent, Finding, ScriptProblem
 
-__all__ = ["DecodeError", "ScriptError", "TambourError"]
+__all__ = ["DecodeError", "ScriptError", "StateError", "TambourError"]
 
 
 class TambourError(ValueError):
@@ -47,6 +47,21 @@ class DecodeError(TambourError):
 
     def __reduce__(self) -> tuple[type[DecodeError], tuple[str, str | None, list[Finding]]]:
         return (type(self), (self.message, self.code, self.findings))
+
+
+class StateError(TambourError):
+    """A `State` that cannot take over the updates of a reply: it is in use, or has changed so that they do not fit.
+
+    The reply itself has ended; `events` are those of its end, unless an iterator has given them before. The state is as it
+    was. `outcome.updates` of the reader lists the updates, and another `finish` of a `Pipeline` tries to apply them again.
+    """
+
+    def __init__(self, message: str, events: list[AnyEvent] | None = None) -> None:
+        super().__init__(message, "state_conflict")
+        self.events = events or []
+
+    def __reduce__(self) -> tuple[type[StateError], tuple[str, list[AnyEvent]]]:
+        return (type(self), (self.message, self.events))
 
 
 class ScriptError(TambourError):

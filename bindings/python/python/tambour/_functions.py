@@ -71,7 +71,8 @@ def loads(text: Text, *, strict: bool = False, findings: bool = False) -> Any:
     """Returns the one JSON value of a chatty, fenced or broken text, as `json.loads` would.
 
     With `findings`, returns the value and the list of repairs. With `strict`, the text must be nothing but valid JSON.
-    Whole numbers keep all their digits; one of more than 4,300 digits stays text, as Python reads none.
+    Whole numbers keep all their digits; one of more than 4,300 digits stays text, as Python reads none. Other numbers are
+    `float`, as `json.loads` makes them.
 
     Raises `DecodeError`, a `ValueError`, if there is no value; its `findings` say why, if there are any.
 

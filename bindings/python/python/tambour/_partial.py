@@ -43,7 +43,9 @@ class _Shape:
         #: Names and shapes of its fields, by key in JSON.
         self.fields: dict[str, tuple[str, _Shape]] = {}
         #: Values of a new partial object: defaults, and `None` for what must still come.
-        self.names: tuple[str, ...] = ()
+        self.values: dict[str, Any] = {}
+        #: Fields whose default is made anew for each object.
+        self.fresh: list[tuple[str, Any]] = []
         #: `list` or `dict`, if the values are such.
         self.form: type | None = None
         #: Shape of the items of a list, or of the values of a dictionary.
@@ -82,8 +84,14 @@ def _make_shape(annotation: Any, known: dict[Any, _Shape]) -> _Shape:
         known[annotation] = shape
         shape.model = annotation
         model_fields = shape.model.model_fields
-        shape.names = tuple(model_fields)
         for name, field in model_fields.items():
+            default = field.default
+            is_plain = field.default_factory is None and isinstance(
+                default, (str, int, float, bytes, type(None))
+            )
+            shape.values[name] = default if is_plain else None
+            if not is_plain and not field.is_required():
+                shape.fresh.append((name, field))
             field_shape = _make_shape(field.annotation, known)
             aliases = [name, field.alias, field.validation_alias]
             choices = getattr(field.validation_alias, "choices", [])
@@ -107,6 +115,43 @@ def _make_shape(annotation: Any, known: dict[Any, _Shape]) -> _Shape:
     else:
         return _ANY
     return shape
+
+
+def _make_object(shape: _Shape) -> tuple[Any, dict[str, Any], set[str]]:
+    """A new partial object of the model of a shape, its dictionary, and the names of the fields that have come.
+
+    No code of the model runs but that of its default factories: `model_post_init` expects a whole object.
+    """
+    model = shape.model
+    values = shape.values.copy()
+    for name, field in shape.fresh:
+        values[name] = _default(field)
+    private = {name: _default(attribute) for name, attribute in model.__private_attributes__.items()}
+    names: set[str] = set()
+    value = model.__new__(model)
+    for slot, content in (
+        ("__dict__", values),
+        ("__pydantic_fields_set__", names),
+        ("__pydantic_extra__", {} if model.model_config.get("extra") == "allow" else None),
+        ("__pydantic_private__", private or None),
+    ):
+        object.__setattr__(value, slot, content)
+    return value, values, names
+
+
+def _default(field: Any) -> Any:
+    """Default of a field or a private attribute; `None` if it has none yet."""
+    from pydantic_core import PydanticUndefined
+
+    try:
+        if getattr(field, "default_factory", None) is not None:
+            value = field.default_factory()
+        else:
+            value = field.get_default()
+    except Exception:
+        # A factory that needs other fields: the end of the reply decides.
+        return None
+    return None if value is PydanticUndefined else value
 
 
 class _Frame:
@@ -139,7 +184,8 @@ class _Builder:
     def __init__(self, shape: _Shape) -> None:
         self._shape = shape
         self._frames: list[_Frame] = []
-        self._text: str = ""
+        #: Pieces of a text that is validated once it is complete.
+        self._text: list[str] = []
         self._is_shown = False
         self._root: _Frame | None = None
         #: The object so far; `None` before its first step.
@@ -156,14 +202,14 @@ class _Builder:
             elif code == _SCALAR:
                 self._put_scalar(frames[-1], value)
             elif code == _STRING:
-                self._text = ""
+                self._text = []
                 frame = frames[-1]
                 self._is_shown = frame.value_shape.adapter is None
                 if self._is_shown:
                     frame.put("")
             elif code == _STRING_END:
                 if not self._is_shown:
-                    self._put_scalar(frames[-1], self._text)
+                    self._put_scalar(frames[-1], "".join(self._text))
             elif code in (_OBJECT, _ARRAY):
                 self._open(code)
             elif code == _END:
@@ -174,7 +220,7 @@ class _Builder:
 
     def _append(self, piece: str) -> None:
         if not self._is_shown:
-            self._text += piece
+            self._text.append(piece)
             return
         frame = self._frames[-1]
         values = frame.values
@@ -199,8 +245,8 @@ class _Builder:
         if adapter is not None and value is not None:
             try:
                 value = adapter.validate_python(value)
-            except ValueError:
-                # The end of the reply decides whether it is valid.
+            except Exception:
+                # The end of the reply decides whether it is valid; a validator may raise anything.
                 value = None
         frame.put(value)
 
@@ -209,11 +255,8 @@ class _Builder:
         shape = frames[-1].value_shape if frames else self._shape
         value: Any
         if code == _OBJECT and shape.model is not None:
-            value = shape.model.model_construct()
-            values = value.__dict__
-            for name in shape.names:
-                values.setdefault(name, None)
-            frame = _Frame(values, shape, value.__pydantic_fields_set__)
+            value, values, names = _make_object(shape)
+            frame = _Frame(values, shape, names)
         else:
             value = {} if code == _OBJECT else []
             # An object in place of a list, or the other way round, is shown as it is.
@@ -246,7 +289,7 @@ class _Target(Generic[T]):
         self._adapter: Any = TypeAdapter(model)
         options.setdefault("json_value_schema", self._adapter.json_schema())
         self.pipeline = Pipeline("json_value", extensions=False, **options)
-        self._reader = PartialReader()
+        self._reader = PartialReader(options)
         self._builder = _Builder(_make_shape(model, {}))
         self._answer: list[str] = []
         self._failure: Failure | None = None
@@ -256,8 +299,12 @@ class _Target(Generic[T]):
     def value(self) -> Any:
         return self._builder.value
 
+    @property
+    def dialect(self) -> str:
+        return self.pipeline.dialect
+
     def push(self, chunk: Chunk) -> list[AnyEvent]:
-        if self._builder.apply(self._reader.push(chunk)):
+        if self._failure is None and self._builder.apply(self._reader.push(chunk)):
             self.has_changed = True
         return self._keep(self.pipeline.push(chunk))
 
@@ -320,10 +367,20 @@ class _PartialsBase(Generic[T]):
         """Metadata of the reply so far."""
         return self._target.pipeline.outcome
 
+    @property
+    def dialect(self) -> str:
+        """Name of the dialect: `json_value`."""
+        return self._target.dialect
+
     def _push(self, item: Any) -> bool:
         """Reads an object of the source; returns whether the partial object may have changed."""
         self._target.has_changed = False
-        self._adapter.push(self._target, item)  # type: ignore[arg-type]
+        try:
+            self._adapter.push(self._target, item)  # type: ignore[arg-type]
+        except BaseException:
+            # The part that came so far is not a whole reply.
+            self._has_ended = True
+            raise
         return self._target.has_changed
 
     def _finish(self) -> T:
@@ -358,6 +415,13 @@ class Partials(_PartialsBase[T]):
                 return value
         raise StopIteration
 
+    def close(self) -> None:
+        """Stops reading, and closes the source; no further object comes."""
+        self._has_ended = True
+        close = getattr(self._source, "close", None)
+        if close is not None:
+            close()
+
     def final(self) -> T:
         """Reads the rest of the reply; returns the valid object."""
         for _ in self:
@@ -389,6 +453,13 @@ class AsyncPartials(_PartialsBase[T]):
                 value: T = self._target.value
                 return value
         raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Stops reading, and closes the source; no further object comes."""
+        self._has_ended = True
+        close = getattr(self._source, "aclose", None)
+        if close is not None:
+            await close()
 
     async def final(self) -> T:
         """Reads the rest of the reply; returns the valid object."""

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from ._errors import StateError
 from ._native import Pipeline
 
 if TYPE_CHECKING:
@@ -46,18 +47,48 @@ class _Reading(Generic[Item]):
         """Calls, notices, decisions and updates of the reply so far."""
         return self.pipeline.outcome
 
+    @property
+    def dialect(self) -> str:
+        """Name of the dialect; `auto` until it is detected."""
+        return self.pipeline.dialect
+
     def _push(self, item: Item) -> None:
-        self._queue.extend(self._adapter.push(self.pipeline, item))
+        """Reads an object; one that cannot be read ends the stream as an exception of the source does."""
+        try:
+            self._queue.extend(self._adapter.push(self.pipeline, item))
+        except Exception as error:
+            self._fail(error)
+        except BaseException:
+            self._clear()
+            raise
 
     def _finish(self) -> None:
         self._has_ended = True
-        self._queue.extend(self._adapter.finish(self.pipeline))
+        try:
+            self._queue.extend(self._adapter.finish(self.pipeline))
+        except StateError as error:
+            self._keep(error)
+        except Exception as error:
+            self._fail(error)
+        except BaseException:
+            self._clear()
+            raise
 
     def _fail(self, error: Exception) -> None:
         """Closes the stream after an exception, which is raised behind the last event."""
         self._has_ended = True
+        try:
+            events = self.pipeline.fail(_describe(error), code="input_failed", retryable=False)
+        except StateError as conflict:
+            events = conflict.events
+        self._queue.extend(events)
         self._error = error
-        self._queue.extend(self.pipeline.fail(str(error), code="input_failed", retryable=False))
+
+    def _keep(self, error: StateError) -> None:
+        """Keeps an exception of the end of the reply behind the events of that end."""
+        self._queue.extend(error.events)
+        error.events = []
+        self._error = error
 
     def _raise(self) -> None:
         """Raises the exception of the source, once."""
@@ -147,6 +178,14 @@ class AsyncDecoder(_Reading[Any]):
         close = getattr(self._source, "aclose", None)
         if close is not None:
             await close()
+
+
+def _describe(error: Exception) -> str:
+    """Message of an exception; its name if it cannot say one."""
+    try:
+        return str(error)
+    except Exception:
+        return type(error).__name__
 
 
 def read_stream(

@@ -20,7 +20,7 @@ from ._partial import AsyncPartials, Partials, read_partials
 from ._streams import AsyncDecoder, ObjectDecoder, read_stream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable
+    from collections.abc import AsyncIterable, Iterable, Mapping
 
     from typing_extensions import Unpack
 
@@ -47,8 +47,8 @@ _REASONS = {
 class AnthropicAdapter:
     """Passes events of a message to a pipeline. Events that a helper of the package derives are left out."""
 
-    def __init__(self) -> None:
-        self._calls = CallCollector()
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._calls = CallCollector(options)
         #: Stop reason; `None` before it has come.
         self._reason: str | None = None
         self._failure: tuple[str, str] | None = None
@@ -61,7 +61,7 @@ class AnthropicAdapter:
         if kind == "content_block_start":
             block = get(item, "content_block")
             if get(block, "type") == "tool_use":
-                self._calls.add(get(item, "index"), get(block, "name"), "")
+                self._calls.add(get(item, "index"), get(block, "id"), get(block, "name"), None)
                 if arguments := get(block, "input"):
                     self._calls.set_default(get(item, "index"), json.dumps(to_plain(arguments)))
             elif isinstance(text := get(block, "text"), str) and text:
@@ -72,7 +72,7 @@ class AnthropicAdapter:
             if isinstance(usage, dict):
                 self._usage.update({key: value for key, value in usage.items() if value is not None})
                 set_usage(pipeline, self._usage)
-            if (reason := get(get(item, "delta"), "stop_reason")) is not None:
+            if reason := get(get(item, "delta"), "stop_reason"):
                 self._reason = _REASONS.get(str(reason), "stop")
         elif kind == "error":
             error = get(item, "error")
@@ -88,7 +88,8 @@ class AnthropicAdapter:
         if kind == "thinking_delta":
             return pipeline.push_reasoning(get(delta, "thinking") or "")
         if kind == "input_json_delta":
-            self._calls.add(get(item, "index"), None, get(delta, "partial_json"))
+            # Tools that the service runs itself have such pieces too; their blocks are no calls.
+            self._calls.continue_call(get(item, "index"), get(delta, "partial_json"))
         return []
 
     def finish(self, pipeline: Pipeline) -> list[AnyEvent]:
@@ -133,7 +134,7 @@ def decode(
     message: str = "",
     **options: Unpack[Options],
 ) -> ObjectDecoder | AsyncDecoder:
-    """Reads a stream of `client.messages.create(stream=True)`.
+    """Reads a stream of `client.messages.create(stream=True)`, or what `with client.messages.stream(...) as stream` gives.
 
     Arguments are those of `tambour.decode`; `tools` may be the list that the request had. A stream that ends without a
     stop reason is a truncated reply: nothing in it acts.
@@ -141,7 +142,7 @@ def decode(
     pipeline = Pipeline(
         dialect, extensions=extensions, findings=findings, state=state, message=message, **options
     )
-    return read_stream(stream, pipeline, AnthropicAdapter())
+    return read_stream(stream, pipeline, AnthropicAdapter(options))
 
 
 @overload
@@ -156,4 +157,4 @@ def decode_into(
     model: type[T], stream: Iterable[Any] | AsyncIterable[Any], **options: Unpack[Options]
 ) -> Partials[T] | AsyncPartials[T]:
     """Reads the text of a stream into a pydantic model, as `tambour.decode_into` does."""
-    return read_partials(model, stream, AnthropicAdapter(), dict(options))
+    return read_partials(model, stream, AnthropicAdapter(options), dict(options))

@@ -20,7 +20,7 @@ from ._partial import AsyncPartials, Partials, read_partials
 from ._streams import AsyncDecoder, ObjectDecoder, read_stream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable
+    from collections.abc import AsyncIterable, Iterable, Mapping
 
     from typing_extensions import Unpack
 
@@ -36,6 +36,7 @@ T = TypeVar("T")
 _REASONS = {
     "stop": "stop",
     "length": "length",
+    "max_tokens": "length",
     "content_filter": "content_filter",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
@@ -45,8 +46,8 @@ _REASONS = {
 class OpenAiAdapter:
     """Passes chunks of chat completions, or events of responses, to a pipeline. Only the first choice is read."""
 
-    def __init__(self) -> None:
-        self._calls = CallCollector()
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._calls = CallCollector(options)
         #: Finish reason; `None` before it has come.
         self._reason: str | None = None
         self._failure: tuple[str, str, bool] | None = None
@@ -77,11 +78,19 @@ class OpenAiAdapter:
                 if isinstance(text := get(delta, name), str) and text:
                     events += pipeline.push(text)
             for call in get(delta, "tool_calls") or []:
-                function = get(call, "function")
-                self._calls.add(get(call, "index"), get(function, "name"), get(function, "arguments"))
-            if (reason := get(choice, "finish_reason")) is not None:
+                self._add_call(call, get(call, "function"))
+            # The older field, from before `tool_calls` existed: at most one call, without an id.
+            if (function := get(delta, "function_call")) is not None:
+                self._add_call(None, function)
+            # Some services write an empty reason into each chunk.
+            if reason := get(choice, "finish_reason"):
                 self._reason = _REASONS.get(str(reason), "stop")
         return events
+
+    def _add_call(self, call: Any, function: Any) -> None:
+        self._calls.add(
+            get(call, "index"), get(call, "id"), get(function, "name"), get(function, "arguments")
+        )
 
     def _push_event(self, pipeline: Pipeline, kind: str, event: Any) -> list[AnyEvent]:
         if kind in ("response.output_text.delta", "response.refusal.delta"):
@@ -163,7 +172,7 @@ def decode(
     pipeline = Pipeline(
         dialect, extensions=extensions, findings=findings, state=state, message=message, **options
     )
-    return read_stream(stream, pipeline, OpenAiAdapter())
+    return read_stream(stream, pipeline, OpenAiAdapter(options))
 
 
 @overload
@@ -178,4 +187,4 @@ def decode_into(
     model: type[T], stream: Iterable[Any] | AsyncIterable[Any], **options: Unpack[Options]
 ) -> Partials[T] | AsyncPartials[T]:
     """Reads the text of a stream into a pydantic model, as `tambour.decode_into` does."""
-    return read_partials(model, stream, OpenAiAdapter(), dict(options))
+    return read_partials(model, stream, OpenAiAdapter(options), dict(options))
