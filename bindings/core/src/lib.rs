@@ -4,11 +4,12 @@
 //!
 //! * [`types`] describes every event and result, from the definitions in Rust; packages generate their own
 //!   types from it.
-//! * [`options`] and [`input_end`] read arguments; [`json`], [`replies`], [`prompts`], [`state`] and
+//! * [`options`] and [`input_end`] read arguments; [`json`], [`replies`], [`batch`], [`prompts`], [`state`] and
 //!   [`dialogue`] do what the commands of the same names do.
 //!
 //! Conversion of values of another language does not belong here.
 
+pub mod batch;
 pub mod dialogue;
 pub mod input_end;
 pub mod json;

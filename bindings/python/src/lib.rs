@@ -5,6 +5,7 @@
 //! same object runs raises `RuntimeError`. Different objects run in parallel, since the interpreter's lock is
 //! released for every chunk of `MIN_DETACHED_BYTES` and more.
 
+mod arrow;
 mod chunk;
 mod classes;
 mod decoder;
@@ -24,6 +25,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Native part of the package `tambour`.
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use crate::arrow::{BatchFunction, BatchResult, StreamResult};
     #[pymodule_export]
     use crate::decoder::Decoder;
     #[pymodule_export]

@@ -15,10 +15,11 @@ import sys
 import pytest
 import tambour
 import tambour.anthropic
+import tambour.arrow
 import tambour.openai
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MODULES = [tambour, tambour._functions, tambour._decode, tambour._partial, tambour.openai, tambour.anthropic]
+MODULES = [tambour, tambour._functions, tambour._decode, tambour._partial, tambour.openai, tambour.anthropic, tambour.arrow]
 CLASSES = [tambour.Pipeline, tambour.State, tambour.Script, tambour.Dialogue]
 
 

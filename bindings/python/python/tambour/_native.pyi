@@ -32,6 +32,8 @@ from ._types import (
 
 __all__ = [
     "__version__",
+    "BatchFunction",
+    "BatchResult",
     "Decoder",
     "Dialogue",
     "PartialReader",
@@ -39,7 +41,9 @@ __all__ = [
     "ReplyReader",
     "Script",
     "State",
+    "StreamResult",
     "check",
+    "check_finish",
     "contract",
     "find_json",
     "import_card",
@@ -54,6 +58,7 @@ __version__: str
 _Text = str | bytes | bytearray | memoryview
 
 def check(text: _Text, contract: str, options: dict[str, Any] | None) -> Verdict: ...
+def check_finish(reason: str | None) -> None: ...
 def contract(name: str, format: str, options: dict[str, Any] | None) -> Any: ...
 def find_json(
     text: _Text, strict: bool, findings: bool
@@ -210,6 +215,44 @@ class ReplyReader:
 
 @final
 class PartialReader:
-    def __new__(cls) -> PartialReader: ...
+    def __new__(cls, options: dict[str, Any] | None = None) -> PartialReader: ...
     def push(self, chunk: _Text) -> list[tuple[int, Any]]: ...
     def finish(self) -> list[tuple[int, Any]]: ...
+
+@final
+class BatchFunction:
+    @staticmethod
+    def check(
+        column: str,
+        contract: str,
+        columns: list[str] | None,
+        keep: bool | list[str],
+        prefix: str,
+        threads: int | None,
+        options: dict[str, Any] | None,
+    ) -> BatchFunction: ...
+    @staticmethod
+    def decode(
+        column: str,
+        dialect: str,
+        finish: str | None,
+        columns: list[str] | None,
+        keep: bool | list[str],
+        prefix: str,
+        threads: int | None,
+        options: dict[str, Any] | None,
+    ) -> BatchFunction: ...
+    def run_batch(self, batch: Any) -> BatchResult: ...
+    def run_stream(self, stream: Any, lazy: bool) -> StreamResult: ...
+
+@final
+class BatchResult:
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __len__(self) -> int: ...
+
+@final
+class StreamResult:
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
