@@ -79,6 +79,19 @@ const REQUIRED_PROGRAMS: &[RequiredProgram] = &[
         substitute: None,
     },
     RequiredProgram {
+        check_command: &["java", "-version"],
+        purpose: "Spark, which reads batches of replies",
+        component: None,
+        packages: &[
+            ("apt-get", "default-jre-headless"),
+            ("dnf", "java-21-openjdk-headless"),
+            ("apk", "openjdk21-jre-headless"),
+            ("pacman", "jre-openjdk-headless"),
+            ("brew", "openjdk"),
+        ],
+        substitute: None,
+    },
+    RequiredProgram {
         check_command: &["initdb", "--version"],
         purpose: "servers that share a PostgreSQL database",
         component: None,
