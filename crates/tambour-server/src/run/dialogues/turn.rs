@@ -355,20 +355,29 @@ impl RunningDialogue<'_> {
             temperature: Some(call.temperature),
             max_tokens: Some(call.max_tokens),
             response_format: schema.as_ref().map(response_format),
-            constraint: schema.and_then(|schema| self.constraint(schema)),
+            constraint: self.constraint(call, schema),
             owner: self.row.owner.as_str().into(),
             ..ModelRequest::default()
         }
     }
 
-    /// Returns the schema of a call as a contract to send along; `None` if the upstream is not to get it.
-    fn constraint(&self, schema: Value) -> Option<Constraint> {
+    /// Returns the contract of a call to send along: the schema of a question, or that of an `ai_say` round; `None`
+    /// if the reply is free text, or the upstream is not to get it.
+    fn constraint(&self, call: &ModelCall, schema: Option<Value>) -> Option<Constraint> {
         let is_required = match self.upstream.constrain().unwrap_or_default() {
             Constrain::Off => return None,
             Constrain::Auto => false,
             Constrain::Required => true,
         };
-        let forms = ConstraintForms::new(vec![(ConstraintForm::JsonSchema, schema)]);
+        let forms = match (schema, &call.kind) {
+            (Some(schema), _) => ConstraintForms::new(vec![(ConstraintForm::JsonSchema, schema)]),
+            (None, ReplyKind::Say { .. }) => {
+                let entry = tambour::dialect::find_dialect(call.kind.name()).ok()?;
+                // Without forms, a reply that must be constrained is an error of the upstream.
+                ConstraintForms::of_contract(entry, &self.options).ok().flatten().unwrap_or_default()
+            }
+            (None, _) => return None,
+        };
         Some(Constraint { is_required, forms: Arc::new(forms), replaces_format: true })
     }
 
