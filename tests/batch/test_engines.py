@@ -15,6 +15,9 @@ import pyarrow
 import pyarrow.dataset
 from conftest import EXAMPLES
 
+#: Options of Java for a program that ends soon.
+FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 #: Longest wait for another worker, in seconds.
 MAX_WAIT = 60
 
@@ -108,9 +111,21 @@ def test_spark_with_a_killed_worker(tmp_path, source, verdicts, monkeypatch):
         ("SPARK_LOCAL_HOSTNAME", "localhost"),
     ):
         monkeypatch.setenv(name, value)
-    builder = SparkSession.builder.master("local-cluster[2,1,512]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.executor.memory", "512m").config("spark.sql.warehouse.dir", str(tmp_path / "warehouse"))
-    spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
+    builder = SparkSession.builder.master("local-cluster[2,1,512]")
+    for name, value in (
+        ("spark.driver.host", "127.0.0.1"),
+        ("spark.executor.memory", "512m"),
+        ("spark.sql.warehouse.dir", str(tmp_path / "warehouse")),
+        ("spark.ui.enabled", "false"),
+        # Three machines start for a few seconds of work, so what makes long work fast only costs time.
+        ("spark.driver.extraJavaOptions", FAST_START),
+        ("spark.executor.extraJavaOptions", FAST_START),
+        ("spark.sql.adaptive.enabled", "false"),
+        ("spark.sql.codegen.wholeStage", "false"),
+        ("spark.speculation", "false"),
+    ):
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     try:
         function = functools.partial(check_and_kill, folder=str(marks), worker="CoarseGrainedExecutorBackend")
         spark_check.run(spark, str(source), str(tmp_path / "checked"), function, parts=6)
