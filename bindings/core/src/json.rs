@@ -53,12 +53,13 @@ pub fn find_json_value(text: &str) -> Option<FoundJson> {
 }
 
 /// Parses the object of a text whose other text cannot hold a value, thinking or a comment; `None` if the
-/// object is not valid, or the text may have other parts.
+/// object has faults with more than one reading, or the text may have other parts.
 fn find_lone_object(text: &str) -> Option<Value> {
     let (start, end) = (text.find('{')?, text.rfind('}')? + 1);
     let object = text.get(start..end)?;
     // An object without a key in quotes may be prose in brackets.
-    let has_key = object.strip_prefix('{')?.trim_start_matches([' ', '\n', '\r', '\t']).starts_with('"');
+    let inner = object.strip_prefix('{')?.trim_start_matches([' ', '\n', '\r', '\t']);
+    let has_key = inner.starts_with(['"', '\'']);
     // In prose, a mark of another script may begin thinking.
     let is_prose = |text: &str| {
         text.bytes()
@@ -78,7 +79,7 @@ fn find_lone_object(text: &str) -> Option<Value> {
     let mut limits = Limits::default();
     limits.value = limits.value.max(object.len());
     limits.items = limits.items.max(object.len());
-    json::parse_valid(object, &limits)
+    json::parse_slightly_broken(object, &limits)
 }
 
 /// Returns whether the text may be members without brackets, or a quotation: forms that only

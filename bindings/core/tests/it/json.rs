@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tambour::limits::Limits;
-use tambour::repair::json::find_displayed;
+use tambour::repair::json::{find_displayed, parse_slightly_broken};
 use tambour_bindings::json::{FoundJson, find_json, find_json_value};
 use tambour_bindings::partial::{PartialReader, ValueStep};
 use tambour_fixtures::random::RandomSource;
@@ -73,6 +73,82 @@ fn lone_objects_are_the_values_that_are_found() {
         lone_count += usize::from(value.is_some() && !findings.is_empty());
     }
     assert!(lone_count > 1000, "{lone_count}");
+}
+
+/// Words of strings, among them those that may end a string or a value too early.
+const WORDS: [&str; 14] = [
+    "a", "b c", "it, then", "True", "null", "", " ", "x,", ", y", "1", "日本", "a\u{a0}", "// no", "say `no`",
+];
+
+/// Writes a random value in the style of Python or JSON, mixed.
+fn write_value(random: &mut RandomSource, depth: usize, text: &mut String) {
+    let quote = |random: &mut RandomSource| if random.below(2) == 0 { '\'' } else { '"' };
+    let write_string = |random: &mut RandomSource, text: &mut String| {
+        let mark = quote(random);
+        text.push(mark);
+        text.push_str(WORDS[random.below(WORDS.len())]);
+        text.push(mark);
+    };
+    let blank = |random: &mut RandomSource| ["", " ", "\n", "\n  "][random.below(4)];
+    match if depth == 0 { random.below(2) } else { random.below(5) } {
+        0 => write_string(random, text),
+        1 => text.push_str(["True", "False", "None", "true", "null", "0", "-1.5", "12"][random.below(8)]),
+        kind => {
+            let is_object = kind > 2;
+            text.push(if is_object { '{' } else { '[' });
+            let count = random.below(4);
+            for index in 0..count {
+                text.push_str(blank(random));
+                if is_object {
+                    let mark = quote(random);
+                    text.push_str(&format!("{mark}key{index}{mark}:"));
+                    text.push_str(blank(random));
+                }
+                write_value(random, depth - 1, text);
+                text.push_str(blank(random));
+                if index + 1 < count || random.below(3) == 0 {
+                    text.push(',');
+                }
+            }
+            text.push_str(blank(random));
+            text.push(if is_object { '}' } else { ']' });
+        }
+    }
+}
+
+#[test]
+fn slightly_broken_objects_are_the_values_that_are_found() {
+    let inserts =
+        ["'", "\"", ",", ":", "{", "}", "[", "]", "\\", "\n", " ", "True", "'s", "x", "//", "#", "```"];
+    let margins = [("", ""), ("```json\n", "\n```"), ("Here's it: ", " I'm done."), ("", "\n'quoted'")];
+    let mut random = RandomSource::new(11);
+    let mut fast_count = 0;
+    for _ in 0..40_000 {
+        let mut object = "{'first': ".to_owned();
+        write_value(&mut random, 3, &mut object);
+        object.push('}');
+        for _ in 0..random.below(3) {
+            let places: Vec<usize> = object.char_indices().map(|(at, _)| at).collect();
+            let at = places[random.below(places.len())];
+            match random.below(2) {
+                0 => drop(object.remove(at)),
+                _ => object.insert_str(at, inserts[random.below(inserts.len())]),
+            }
+            if object.is_empty() {
+                break;
+            }
+        }
+        let (before, after) = margins[random.below(margins.len())];
+        let text = format!("{before}{object}{after}");
+        let found = find_json(&text, false).0;
+        assert_eq!(find_json_value(&text), found, "{text:?}");
+        let limits = Limits::default();
+        if let Some(value) = parse_slightly_broken(&object, &limits) {
+            fast_count += 1;
+            assert_eq!(find_json(&object, false).0, Some(FoundJson::Value(value)), "{object:?}");
+        }
+    }
+    assert!(fast_count > 10_000, "{fast_count}");
 }
 
 #[test]

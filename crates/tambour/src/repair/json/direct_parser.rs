@@ -1,5 +1,6 @@
-//! Fast path for a text that is one valid object or array: builds the value without events. At the first
-//! fault or limit it gives up, and the repairing reader starts from the beginning.
+//! Fast path for a text that is one object or array, valid or with slight faults of which each has one
+//! reading: builds the value without events. At any other fault or limit it gives up, and the repairing reader
+//! starts from the beginning.
 
 use serde_json::{Map, Number, Value};
 
@@ -11,7 +12,19 @@ use super::number;
 /// Parses a text that contains one value and nothing else; returns the value and its span. `None` if anything
 /// would have to be reported: a fault, a duplicate key, lost digits, a limit.
 pub(super) fn parse(text: &str, limits: &Limits) -> Option<(Value, Span)> {
+    parse_text(text, limits, false)
+}
+
+/// Like [`parse`], but also accepts, without a report, what the repairing reader reads in the same way
+/// whatever surrounds it: a comma before a closing bracket, `True`, `False` and `None`, and strings in single
+/// quotes without quotes, escapes and brackets in them.
+pub(super) fn parse_slightly_broken(text: &str, limits: &Limits) -> Option<Value> {
+    parse_text(text, limits, true).map(|(value, _)| value)
+}
+
+fn parse_text(text: &str, limits: &Limits, accepts_faults: bool) -> Option<(Value, Span)> {
     let mut parser = DirectParser {
+        accepts_faults,
         text,
         bytes: text.as_bytes(),
         at: 0,
@@ -33,8 +46,10 @@ pub(super) fn parse(text: &str, limits: &Limits) -> Option<(Value, Span)> {
     parser.skip_blanks().is_none().then_some((value, span))
 }
 
-/// Parser of one value in valid JSON. Its methods return `None` where the text needs the repairing reader.
+/// Parser of one value. Its methods return `None` where the text needs the repairing reader.
 struct DirectParser<'a> {
+    /// True if the faults of [`parse_slightly_broken`] are accepted.
+    accepts_faults: bool,
     text: &'a str,
     bytes: &'a [u8],
     /// Offset of the next unread byte.
@@ -90,8 +105,38 @@ impl DirectParser<'_> {
             b'f' => self.parse_literal("false", Value::Bool(false)),
             b'n' => self.parse_literal("null", Value::Null),
             b'-' | b'0'..=b'9' => self.parse_number(),
+            _ if self.accepts_faults => self.parse_faulty_value(first),
             _ => None,
         }
+    }
+
+    /// Parses a string in single quotes, or a literal of Python.
+    fn parse_faulty_value(&mut self, first: u8) -> Option<Value> {
+        match first {
+            b'\'' => {
+                self.count_item()?;
+                Some(Value::String(self.parse_single_quoted()?))
+            }
+            b'T' => self.parse_literal("True", Value::Bool(true)),
+            b'F' => self.parse_literal("False", Value::Bool(false)),
+            b'N' => self.parse_literal("None", Value::Null),
+            _ => None,
+        }
+    }
+
+    /// Parses a string in single quotes whose content cannot be taken for anything else.
+    fn parse_single_quoted(&mut self) -> Option<String> {
+        let start = self.at + 1;
+        let is_stop = |byte: &u8| {
+            *byte < b' ' || matches!(byte, b'\'' | b'"' | b'\\' | b'{' | b'}' | b'[' | b']' | b':')
+        };
+        let end = start + self.bytes.get(start..)?.iter().position(is_stop)?;
+        if self.bytes[end] != b'\'' {
+            return None;
+        }
+        self.at = end + 1;
+        self.bytes_left = self.bytes_left.checked_sub(end - start)?;
+        Some(self.text[start..end].to_owned())
     }
 
     fn parse_literal(&mut self, word: &str, value: Value) -> Option<Value> {
@@ -120,7 +165,7 @@ impl DirectParser<'_> {
         match self.skip_blanks()? {
             b',' => {
                 self.at += 1;
-                Some(true)
+                Some(!self.accepts_faults || self.skip_blanks()? != end)
             }
             byte => (byte == end).then_some(false),
         }
@@ -131,12 +176,14 @@ impl DirectParser<'_> {
         let first = self.entries.len();
         let mut has_more = self.skip_blanks()? != b'}';
         while has_more {
-            if self.skip_blanks()? != b'"' {
-                return None;
-            }
+            let quote = self.skip_blanks()?;
             self.count_item()?;
             let key_start = self.at;
-            let key = self.parse_string()?;
+            let key = match quote {
+                b'"' => self.parse_string()?,
+                b'\'' if self.accepts_faults => self.parse_single_quoted()?,
+                _ => return None,
+            };
             // Length as written; the decoded key is not longer.
             if self.at - key_start > self.max_word_len {
                 return None;

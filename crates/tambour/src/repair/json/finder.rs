@@ -84,12 +84,14 @@ pub fn find(text: &str, limits: &Limits) -> FoundValue {
     }
 }
 
-/// Parses a text that is one valid object or array and nothing else; `None` for any other text, and where
-/// anything would have to be reported, such as a duplicate key. Stops at the first fault.
+/// Parses a text that is one object or array and nothing else, valid or with slight faults that have one
+/// reading, such as a comma before a closing bracket or strings in single quotes. `None` for any other text, and
+/// where something else would have to be reported, such as a duplicate key. The value is that of [`find`]. Stops
+/// at the first other fault.
 #[doc(hidden)]
 #[must_use]
-pub fn parse_valid(text: &str, limits: &Limits) -> Option<Value> {
-    direct_parser::parse(text, limits).map(|(value, _)| value)
+pub fn parse_slightly_broken(text: &str, limits: &Limits) -> Option<Value> {
+    direct_parser::parse_slightly_broken(text, limits)
 }
 
 /// Like [`find`], but returns the value as JSON text in one line: of any size, and with all digits of its

@@ -57,7 +57,7 @@ pub use event::{
 };
 pub use finder::{FoundValue, find, find_displayed, find_text, parse_strict, parse_strict_text};
 #[doc(hidden)]
-pub use finder::{find_in_string, parse_strict_with_doubts, parse_valid};
+pub use finder::{find_in_string, parse_slightly_broken, parse_strict_with_doubts};
 #[doc(hidden)]
 pub use keys::DuplicateKey;
 #[doc(hidden)]
