@@ -1,16 +1,18 @@
 """Speed of the package beside others, by hand: nothing in the tests measures time.
 
 python bench.py            all tables
-python bench.py loads      one of: loads, partial, decode
+python bench.py loads      one of: loads, partial, decode, batch, engines
 
-Needs the packages that it compares with: fast_json_repair, json_repair, jiter, instructor, pydantic. Those that are
-missing are left out. All figures are the best of several runs in one process.
+Needs the packages that it compares with: fast_json_repair, json_repair, jiter, instructor, pydantic, pyarrow; `engines` needs
+ray, and pyspark with Java. Those that are missing are left out. All figures are the best of several runs in one process.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
+import os
 import random
 import sys
 import time
@@ -234,7 +236,117 @@ def bench_decode() -> None:
         )
 
 
-TABLES = {"loads": bench_loads, "partial": bench_partial, "decode": bench_decode}
+#: Replies of a batch, of about 2 KB each.
+BATCH_REPLIES = int(os.environ.get("BATCH_REPLIES", "100000"))
+
+
+def make_replies(count: int) -> list[str]:
+    """ThinkingML of about 2 KB, one in four with a fault."""
+    source = random.Random(3)
+    words = ["warm", "dark", "light", "sour", "fresh", "bread", "oven", "flour", "&amp;", "*crust*"]
+
+    def prose(size: int) -> str:
+        return " ".join(source.choice(words) for _ in range(size))
+
+    kinds = []
+    for index in range(64):
+        phases = "".join(
+            f'<phase id="{number}">\n<title>Step {number}</title>\n{prose(60)}\n</phase>\n' for number in (1, 2, 3)
+        )
+        reply = (
+            f"<serp>{prose(12)}.</serp>\n<thinking>\n{phases}</thinking>\n<final>\n{prose(150)}\n"
+            '<!-- <serp_queries>\n["how to bake"]\n</serp_queries> -->\n</final>\n'
+        )
+        kinds.append(reply.replace('id="2"', 'id="5"') if index % 4 == 0 else reply)
+    return [kinds[index % len(kinds)] for index in range(count)]
+
+
+def bench_batch() -> None:
+    print(f"check of {BATCH_REPLIES} ThinkingML replies of 2 KB: MB/s")
+    pyarrow = try_import("pyarrow")
+    if pyarrow is None:
+        return
+    import tambour.arrow
+
+    replies = make_replies(BATCH_REPLIES)
+    table = pyarrow.table({"reply": replies})
+    megabytes = sum(map(len, replies)) / 1e6
+    sample = replies[: max(1, len(replies) // 20)]
+
+    def show(name: str, function, part: float = 1.0) -> None:
+        seconds = best(function, 3)
+        print(f"  {name:<36} {megabytes * part / seconds:9.0f}")
+
+    cores = len(os.sched_getaffinity(0))
+    verdict = ["passed", "first_error", "faults"]
+    for threads in sorted({1, cores}):
+        check = functools.partial(tambour.arrow.check, contract="thinkingml", threads=threads)
+        show(f"check, {threads} threads", lambda check=check: check(table, columns=verdict))
+        show(f"check, {threads} threads, all columns", lambda check=check: check(table))
+    decode = functools.partial(tambour.arrow.decode, dialect="thinkingml", columns=["answer", "reasoning", "faults"])
+    show(f"decode, {cores} threads", lambda: decode(table))
+
+    def loop_decode() -> None:
+        for reply in sample:
+            for _ in tambour.decode(reply, "thinkingml"):
+                pass
+
+    def loop_check() -> None:
+        for reply in sample:
+            tambour.check(reply, "thinkingml")
+
+    show("a loop over tambour.decode", loop_decode, len(sample) / len(replies))
+    show("a loop over tambour.check", loop_check, len(sample) / len(replies))
+
+
+def bench_engines() -> None:
+    """Ray and Spark with one core, after a run that starts their workers; `batch` with one thread is beside it."""
+    print(f"check of {BATCH_REPLIES} ThinkingML replies of 2 KB on one core: MB/s")
+    pyarrow = try_import("pyarrow")
+    if pyarrow is None:
+        return
+    import tambour.arrow
+
+    table = pyarrow.table({"reply": make_replies(BATCH_REPLIES)})
+    megabytes = sum(map(len, make_replies(64))) / 64 * BATCH_REPLIES / 1e6
+    check = functools.partial(
+        tambour.arrow.check, contract="thinkingml", threads=1, columns=["passed", "first_error"]
+    )
+    seconds = best(lambda: check(table), 3)
+    print(f"  {'no engine':<12} {megabytes / seconds:9.0f}")
+    if ray := try_import("ray"):
+        import ray.data
+
+        ray.init(num_cpus=1, include_dashboard=False, logging_level="error")
+        dataset = ray.data.from_arrow(table).materialize()
+        seconds = best(lambda: dataset.map_batches(check, batch_format="pyarrow").materialize(), 3)
+        print(f"  {'Ray':<12} {megabytes / seconds:9.0f}  (the input in its store)")
+        ray.shutdown()
+    if try_import("pyspark"):
+        from pyspark.sql import SparkSession
+
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        spark = SparkSession.builder.master("local[1]").config("spark.driver.memory", "4g").getOrCreate()
+        frame = spark.range(BATCH_REPLIES, numPartitions=4)
+        kinds = make_replies(64)
+        texts = functools.partial(repeat_replies, kinds=kinds)
+        frame = frame.mapInArrow(texts, "reply string").cache()
+        frame.count()
+        schema = "passed boolean, first_error string"
+        seconds = best(lambda: frame.mapInArrow(check, schema).write.format("noop").mode("overwrite").save(), 3)
+        print(f"  {'Spark':<12} {megabytes / seconds:9.0f}  (the input in its cache)")
+        spark.stop()
+
+
+def repeat_replies(batches, kinds):
+    import pyarrow
+
+    for batch in batches:
+        replies = [kinds[index % len(kinds)] for index in range(batch.num_rows)]
+        yield pyarrow.record_batch({"reply": replies})
+
+
+TABLES = {"loads": bench_loads, "partial": bench_partial, "decode": bench_decode, "batch": bench_batch, "engines": bench_engines}
 
 if __name__ == "__main__":
     for table in sys.argv[1:] or TABLES:
