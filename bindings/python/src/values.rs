@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 
 /// Maximum nesting of a value from Python.
 const MAX_DEPTH: usize = 128;
-/// Maximum number of values and keys of a value from Python. A list that occurs twice counts twice.
+/// Maximum number of values within a value from Python. A list that occurs twice counts twice.
 const MAX_ITEMS: usize = 1 << 20;
 
 /// Converts a JSON-like object: `None`, `bool`, `int`, `float`, `str`, `list`, `tuple`, or `dict` with keys of
@@ -31,9 +31,9 @@ pub(crate) fn read_map(object: Option<&Bound<'_, PyDict>>) -> PyResult<Map<Strin
 }
 
 fn read_nested(object: &Bound<'_, PyAny>, depth_left: usize, items_left: &mut usize) -> PyResult<Value> {
-    *items_left = items_left.checked_sub(1).ok_or_else(|| {
-        PyValueError::new_err(format!("the value has more than {MAX_ITEMS} values and keys"))
-    })?;
+    *items_left = items_left
+        .checked_sub(1)
+        .ok_or_else(|| PyValueError::new_err(format!("the value has more than {MAX_ITEMS} values")))?;
     if object.is_none() {
         return Ok(Value::Null);
     }
