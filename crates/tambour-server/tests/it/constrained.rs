@@ -406,9 +406,8 @@ async fn a_refused_contract_gets_the_next_weaker_form_with_a_notice() {
 async fn a_refusal_within_a_stream_gets_the_next_weaker_form() {
     // SGLang and vLLM compile grammars after the head of the response.
     let mock = MockServer::start_with(|request: &ReceivedRequest| {
-        let (form, content) = match form_of(server_form("llama.cpp"), &request.body) {
-            Some(found) => found,
-            None => return reply_script(PROSE, 9),
+        let Some((form, content)) = form_of(server_form("llama.cpp"), &request.body) else {
+            return reply_script(PROSE, 9);
         };
         if content.contains(CANARY_WORD) {
             return reply_script(CANARY_WORD, 9);
