@@ -140,11 +140,17 @@ fn adapt_links(docs: &Path, source: &Path, folder: &Path, text: &str) -> anyhow:
     for event in Parser::new(text) {
         let Event::Start(Tag::Link { dest_url, .. }) = event else { continue };
         let link = if let Some(path) = outside_path(folder, &dest_url) {
-            let copy = source.join(&path);
+            let inner = dest_url.strip_prefix("../").context("a link out of a folder begins with `../`")?;
+            // A page that is not of the book is shown as text: the generator renders only pages of the contents.
+            let is_page = path.extension().is_some_and(|extension| extension == "md");
+            let copy = source.join(if is_page { path.with_extension("txt") } else { path.clone() });
             std::fs::create_dir_all(copy.parent().context("a file is in a folder")?)?;
             std::fs::copy(docs.join("..").join(&path), &copy)
                 .with_context(|| format!("{}: {dest_url}", folder.display()))?;
-            dest_url.strip_prefix("../").context("a link out of a folder begins with `../`")?.to_owned()
+            match inner.split_once(".md") {
+                Some((name, _)) if is_page => format!("{name}.txt"),
+                _ => inner.to_owned(),
+            }
         } else if dest_url.contains("README.md") && !dest_url.contains(':') {
             dest_url.replace("README.md", "index.md")
         } else {
