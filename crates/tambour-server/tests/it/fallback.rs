@@ -216,7 +216,11 @@ async fn a_model_that_gives_nothing_valid_has_failed() {
     let roles = |body: &Value| -> Vec<Value> {
         body["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect()
     };
-    assert_eq!(roles(&second_prompt), ["system", "user", "assistant", "user"], "no complaints of another one");
+    assert_eq!(
+        roles(&second_prompt),
+        ["system", "user", "assistant", "user"],
+        "no complaints of another one"
+    );
     let example = |body: &Value| body["messages"][2]["content"].as_str().unwrap().to_owned();
     assert!(example(&first_prompt).contains("phase_start"), "{first_prompt}");
     assert!(example(&second_prompt).starts_with("<serp>"), "{second_prompt}");
