@@ -14,6 +14,7 @@ const ORDER: &[&str] = &[
     "partial",
     "state",
     "replies",
+    "batch",
     "prompts",
     "dialogue",
 ];

@@ -127,7 +127,7 @@ fn contracts_are_shown_to_models() {
         match entry.schema {
             Some(schema) => {
                 let mut contract_json: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-                // What a schema cannot say stands where validators ignore it.
+                // The notes stand where validators ignore them.
                 let comment = contract_json.as_object_mut().and_then(|it| it.shift_remove("$comment"));
                 let comment = comment.expect("a comment");
                 let comment = comment.as_str().expect("a text");

@@ -758,7 +758,7 @@ async fn a_re_ask_is_constrained_too_and_does_not_repeat_the_example() {
         if request.body.to_string().contains(CANARY_WORD) {
             return reply_script(CANARY_WORD, 9);
         }
-        let is_reask = request.body["messages"].as_array().is_some_and(|messages| messages.len() > 2);
+        let is_reask = request.body["messages"].as_array().is_some_and(|messages| messages.len() > 4);
         let text = if is_reask { replies.lock().unwrap()[0] } else { first.as_str() };
         reply_script(text, 9)
     })
@@ -771,7 +771,7 @@ async fn a_re_ask_is_constrained_too_and_does_not_repeat_the_example() {
     let sent = messages_of(&mock);
     assert_eq!(sent.len(), 2);
     assert!(sent.iter().all(|body| body.get("grammar").is_some()));
-    let added = sent[1]["messages"].as_array().unwrap()[2..].to_vec();
+    let added = sent[1]["messages"].as_array().unwrap()[4..].to_vec();
     let line = example_text.lines().find(|line| line.len() > 20).unwrap();
     assert!(!added.iter().any(|message| message["content"].as_str().unwrap().contains(line)), "{added:?}");
 }

@@ -63,7 +63,7 @@ async fn tools_structures_schemas_and_options_shape_contracts() {
     assert!(!of_caller("bob").await.contains("\"registered"));
     let value = write("json_value", json!({"format": "json-schema", "schema": schema})).await;
     let mut value: Value = serde_json::from_str(&value).unwrap();
-    // What the schema cannot say stands beside it.
+    // The notes stand beside the schema.
     assert!(value.as_object_mut().unwrap().remove("$comment").is_some());
     assert_eq!(value, schema);
     let structure = json!({"mandatory": ["content", "status_bar"]});

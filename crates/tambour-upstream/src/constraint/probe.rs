@@ -291,7 +291,7 @@ impl ProbedModel {
         }
         let is_whole_time = start_time.elapsed() < SHORT_WAIT;
         let ability = Arc::new(probe.run(deadline).await);
-        // What the rest of the time was too short for is not known of the server.
+        // Forms for which the time was too short are not known of the server.
         if is_whole_time || ability.is_complete || ability.has_obeyed() {
             let mut results = self.lock();
             results.ability = Some(ability.clone());

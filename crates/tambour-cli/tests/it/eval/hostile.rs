@@ -274,7 +274,7 @@ fn a_recording_keeps_failures_and_the_prices_of_each_source() {
     let file = format!("[contract]\ndialect = \"plain\"\n{}{}", source("a", 3), source("b", 5));
     let ran = eval(&folder, &file, &["--format", "json", "--record", "kept"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    // What a service wrote into its failure does not reach the terminal as it is.
+    // Control characters of a failure's message do not reach the terminal.
     assert!(ran.stderr.contains("down\u{241b}]0;x") && !ran.stderr.contains("\n::error::"), "{ran:?}");
     let measured: Value = serde_json::from_str(&ran.stdout).expect("a report");
     assert!(measured["rows"][1]["cost"].as_f64().is_some_and(|cost| cost > 0.0), "{measured}");

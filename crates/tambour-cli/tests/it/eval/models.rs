@@ -40,10 +40,11 @@ fn a_model_is_asked_with_the_instructions_and_asked_again_with_the_faults() {
     // Four questions: a good reply; one that is repaired; one that is better after a re-ask; one that stays bad.
     let model = ScriptedModel::start(|body, _| {
         let messages = body["messages"].as_array().expect("messages").len();
-        let first_question = body["messages"][1]["content"].as_str().expect("a text");
+        // A turn with the example stands before the question.
+        let first_question = body["messages"][3]["content"].as_str().expect("a text");
         Answer::Reply(match (first_question, messages) {
-            ("question 1", 2) => VALID_REPLY.replace("id=\"2\"", "id=\"3\""),
-            ("question 2", 2) | ("question 3", _) => "<thinking>It is 4".to_owned(),
+            ("question 1", 4) => VALID_REPLY.replace("id=\"2\"", "id=\"3\""),
+            ("question 2", 4) | ("question 3", _) => "<thinking>It is 4".to_owned(),
             _ => VALID_REPLY.to_owned(),
         })
     });
@@ -77,8 +78,8 @@ fn a_model_is_asked_with_the_instructions_and_asked_again_with_the_faults() {
         );
     }
     let reask =
-        requests.iter().find(|body| body["messages"].as_array().map(Vec::len) == Some(4)).expect("a re-ask");
-    assert_eq!(reask["messages"][2]["content"], "<thinking>It is 4");
+        requests.iter().find(|body| body["messages"].as_array().map(Vec::len) == Some(6)).expect("a re-ask");
+    assert_eq!(reask["messages"][4]["content"], "<thinking>It is 4");
     assert!(last_text(reask).starts_with("The reply above does not keep the format:\n- line 1: "), "{reask}");
     // Every reply is kept: the first ones as records of `check`, the others beside them.
     let (first, later) = (lines(&folder, "e.run/replies.jsonl"), lines(&folder, "e.run/reasks.jsonl"));

@@ -16,6 +16,8 @@ use crate::tool::RegisteredTool;
 
 /// Maximum number of calls of a reply.
 const MAX_CALLS: u32 = 16;
+/// The same if texts are bounded, since a model that repeats itself calls until the end.
+const MAX_BOUNDED_CALLS: u32 = 4;
 
 const STYLE: JsonStyle = JsonStyle { space: JsonSpace::Pretty, escapes_tags: true };
 
@@ -23,7 +25,7 @@ const STYLE: JsonStyle = JsonStyle { space: JsonSpace::Pretty, escapes_tags: tru
 ///
 /// # Errors
 /// There are no tools, or the format has no form with a mark.
-pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
+pub(super) fn grammar(options: &Options, limits: &GrammarLimits) -> Result<Grammar> {
     let mut builder = GrammarBuilder::default();
     let tools = options.tools.iter().flat_map(|tools| tools.iter());
     let tools: Vec<&RegisteredTool> =
@@ -44,7 +46,10 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
         ));
     };
     builder.restrict("calls have the first form of their format, and follow the text");
-    builder.restrict(&format!("there are at most {MAX_CALLS} calls"));
+    let max_calls = if limits.text_chars.is_some() { MAX_BOUNDED_CALLS } else { MAX_CALLS };
+    builder.restrict(&format!("there are at most {max_calls} calls"));
+    builder
+        .restrict("outside of code, the text has no `{` before a quote or white space: JSON can be a call");
     builder.restrict(
         "the text has no `</`, `<|`, `[/`, mark of calls or reasoning, or backtick that is not closed; the fence of code \
          begins a line and names a language of letters and digits",
@@ -63,7 +68,7 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
     let mut call = builder.rule("call", Node::choice(calls));
     if form.body == CallBody::CallObjects {
         // The objects stand alone or, as Mistral writes them, in a list.
-        let more = Node::sequence([Node::literal(","), gap(), call.clone()]).repeat(0, Some(MAX_CALLS - 1));
+        let more = Node::sequence([Node::literal(","), gap(), call.clone()]).repeat(0, Some(max_calls - 1));
         let list = Node::sequence([Node::literal("["), gap(), call.clone(), more, gap(), Node::literal("]")]);
         let objects = if format == CallFormat::Mistral { Node::choice([call, list]) } else { call };
         let end = form.close_marks.last().map(|close| Node::sequence([gap(), Node::literal(*close)]));
@@ -90,14 +95,14 @@ pub(super) fn grammar(options: &Options, _: &GrammarLimits) -> Result<Grammar> {
     ];
     let forbidden: Vec<Vec<CharClass>> =
         marks.iter().chain(&other_marks).map(|mark| sequence_of(mark)).collect();
-    let more = more.repeat(0, Some(MAX_CALLS - 1));
+    let more = more.repeat(0, Some(max_calls - 1));
     let after = Node::sequence([call, more, line_break().optional()]);
     let text = Prose {
         open: "",
         close: form.open_mark,
         after,
         forbidden: &before_mark(&forbidden, form.open_mark),
-        forbidden_outside_code: &[],
+        forbidden_outside_code: &[vec![CharClass::of("{"), CharClass::of("\"").union(&CharClass::blank())]],
         has_comments: false,
         may_stop: true,
     };
