@@ -206,7 +206,8 @@ impl GrammarBuilder {
     }
 }
 
-/// Removes the parts that refer to rules that no text satisfies.
+/// Removes the parts that no text satisfies, and those that refer to rules that no text satisfies. A model that enters
+/// such a part cannot end its reply.
 pub(super) fn remove_never(rules: &mut [(String, Node)], root: &mut Node) {
     let mut is_known = vec![false; rules.len()];
     let mut rest: Vec<usize> = (0..rules.len()).collect();
@@ -221,9 +222,6 @@ pub(super) fn remove_never(rules: &mut [(String, Node)], root: &mut Node) {
         }
         // Rules refer to earlier ones and to later ones.
         rest.reverse();
-    }
-    if rest.is_empty() {
-        return;
     }
     root.remove_never(&is_known);
     rules.iter_mut().for_each(|(_, node)| node.remove_never(&is_known));

@@ -192,6 +192,32 @@ fn fifty_tools_fit_in_every_form() {
     }
 }
 
+/// A part that no text satisfies would be a trap: a model that enters it cannot end its reply.
+#[test]
+fn no_grammar_leads_into_a_part_that_nothing_satisfies() {
+    let tools = json!({ "now": { "type": "object" } });
+    for name in ["thinkingml", "jsonseq", "aiplan", "ai_say", "filament", "toolcall"] {
+        for bound in [json!(40), json!(400), Value::Null] {
+            let bound = (!bound.is_null()).then_some(("grammar.text", bound));
+            let settings: Vec<(&str, Value)> = bound.into_iter().chain([("tools", tools.clone())]).collect();
+            let text = grammar(name, &settings).expect("it is small").write(GrammarFormat::Gbnf);
+            assert!(!text.contains("[^\\u0000-\\U0010FFFF]"), "{name} {settings:?}");
+        }
+    }
+    // Eight fences are as many as the bound allows; the reply ends behind them.
+    let fence = "a\n```\nb\n```\n";
+    let grammar = grammar("filament", &[("grammar.text", json!(60))]).expect("it is small");
+    let gbnf = GbnfEngine::new(&grammar.write(GrammarFormat::Gbnf));
+    let count = (1..20).take_while(|count| {
+        let start = format!("<content>{}", fence.repeat(*count));
+        !matches!(gbnf.judge(&start), Judgement::Refused(_))
+    });
+    let count = count.count();
+    assert!(count > 2, "{count}");
+    let reply = format!("<content>{}</content>", fence.repeat(count));
+    assert_eq!(gbnf.judge(&reply), Judgement::Complete, "{reply}");
+}
+
 /// Reply with `count` copies of `piece` at the place of `@` in `frame`.
 fn repeat_in(frame: &str, piece: &str, count: usize) -> String {
     frame.replace('@', &piece.repeat(count))
