@@ -1,4 +1,4 @@
-"""Replies, what the check says about them, and the line with the counts that `cargo xtask test` reads."""
+"""Replies, and what the check says about them."""
 
 from __future__ import annotations
 
@@ -44,11 +44,3 @@ def verdicts(replies) -> list[tuple]:
         first = verdict.first_error if verdict else None
         rows.append((row["id"], verdict and verdict.passed, first and first.code))
     return rows
-
-
-def pytest_terminal_summary(terminalreporter) -> None:
-    stats = terminalreporter.stats
-    passed = len(stats.get("passed", []))
-    failed = len(stats.get("failed", [])) + len(stats.get("error", []))
-    word = "FAILED" if failed else "ok"
-    terminalreporter.write_line(f"test result: {word}. {passed} passed; {failed} failed;")

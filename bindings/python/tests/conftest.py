@@ -1,4 +1,4 @@
-"""Golden replies, and the line with the counts that `cargo xtask test` reads."""
+"""Golden replies."""
 
 from __future__ import annotations
 
@@ -19,11 +19,3 @@ def golden() -> list[dict]:
         row["input"] = base64.b64decode(row["input"])
     assert len(rows) > 2000
     return rows
-
-
-def pytest_terminal_summary(terminalreporter) -> None:
-    stats = terminalreporter.stats
-    passed = len(stats.get("passed", []))
-    failed = len(stats.get("failed", [])) + len(stats.get("error", []))
-    word = "FAILED" if failed else "ok"
-    terminalreporter.write_line(f"test result: {word}. {passed} passed; {failed} failed;")

@@ -34,7 +34,6 @@ const CHECKS: &[(&str, Check)] = &[
     ("image: container without a shell and root, with its health check", image::check),
     ("wheel without the command: first page", packages::check_library),
     ("wheel with the command", packages::check_command),
-    ("npm packages: first page", packages::check_npm),
     ("SBOM: schema", packages::check_sbom),
     ("release workflow: schema, pins, permissions", packaging::check_workflow),
     ("Homebrew formula", packaging::check_formula),

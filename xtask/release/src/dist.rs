@@ -160,7 +160,6 @@ impl Release {
         deb::make(self).context(".deb")?;
         image::make(self).context("image")?;
         packages::make_wheels(self).context("wheels")?;
-        packages::make_npm(self).context("npm packages")?;
         sbom::make(self).context("SBOM")?;
         chart::make(self).context("chart")?;
         sums::write_formula(self).context("formula")?;

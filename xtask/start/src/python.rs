@@ -68,10 +68,9 @@ impl PackageSetup {
             .arg(&wheels);
         if steps.run_step("Python package, installation", &mut install) {
             let mut tests = Command::new(&python);
-            tests.args(["-m", "pytest", "-p", "no:cacheprovider"]).current_dir(package());
+            add_pytest(&mut tests).current_dir(package());
             tests.env("TAMBOUR_GOLDEN", &golden).env("TAMBOUR_WHEELS", &wheels);
-            // Caches and compiled files do not belong beside the sources.
-            tests.env("PYTHONDONTWRITEBYTECODE", "1").env("MYPY_CACHE_DIR", folder().join("mypy"));
+            tests.env("MYPY_CACHE_DIR", folder().join("mypy"));
             steps.run_step("Python package, tests", &mut tests);
             let engines = self.engines.join().unwrap_or_else(|_| Err("its thread has panicked".to_owned()));
             check_engines(steps, engines, &wheels);
@@ -156,9 +155,14 @@ fn check_engines(steps: &mut TestSteps, engines: Result<PathBuf, String>, wheels
     // `timeout` also ends clusters that hang.
     let mut tests = Command::new("timeout");
     tests.args(["--kill-after=5", &MAX_ENGINE_TESTS.as_secs().to_string()]).arg(&python);
-    tests.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "."]);
-    tests.current_dir(repository_root().join("tests/batch")).env("PYTHONDONTWRITEBYTECODE", "1");
+    add_pytest(&mut tests).args(["-q", "."]).current_dir(repository_root().join("tests/batch"));
     steps.run_step("Python package, batches with Ray and Spark", &mut tests);
+}
+
+/// Adds pytest to the command of an interpreter. Caches and compiled files do not belong beside the sources.
+fn add_pytest(command: &mut Command) -> &mut Command {
+    command.args(["-m", "pytest", "-p", "no:cacheprovider", "-p", "counts"]);
+    command.env("PYTHONPATH", repository_root().join("tests/plugins")).env("PYTHONDONTWRITEBYTECODE", "1")
 }
 
 fn pip(python: &Path) -> Command {

@@ -1,4 +1,4 @@
-//! Packages of other languages and the SBOM: wheels in clean environments, npm packages in an empty folder.
+//! Wheels in clean environments, and the SBOM.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{Outcome, tools_python};
 use crate::dist::{Release, read_tree, sbom_name};
 use crate::first_page::FirstPage;
-use crate::{find_program, read_command, renew_folder, repository_root, run_command};
+use crate::{read_command, renew_folder, repository_root, run_command};
 
 /// Clean environment of Python with a wheel.
 struct Environment {
@@ -63,25 +63,6 @@ pub(super) fn check_command(release: &Release) -> anyhow::Result<Outcome> {
     let page = FirstPage::read()?;
     let mut program = environment.command(&environment.python);
     page.compare("Python", &read_command(program.arg("-c").arg(page.program("python")?))?)?;
-    Ok(Outcome::Success(String::new()))
-}
-
-/// Installs the npm packages into an empty folder and loads them.
-pub(super) fn check_npm(release: &Release) -> anyhow::Result<Outcome> {
-    let out = release.out.join("npm");
-    if !out.is_dir() {
-        return Ok(Outcome::Omission("there are none: this repository has no bindings/js".to_owned()));
-    }
-    anyhow::ensure!(find_program("node").is_some(), "node is not installed");
-    let folder = release.work.join("check-npm");
-    renew_folder(&folder)?;
-    std::fs::write(folder.join("package.json"), r#"{"private": true}"#)?;
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--silent", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    for package in read_tree(&out)? {
-        npm.arg(out.join(package));
-    }
-    run_command(npm.current_dir(&folder))?;
     Ok(Outcome::Success(String::new()))
 }
 

@@ -1,4 +1,4 @@
-//! Packages of other languages: wheels and npm packages.
+//! Wheels, with and without the command.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use super::Release;
-use crate::{find_program, repository_root, run_command};
+use crate::{repository_root, run_command};
 
 /// Version of maturin that builds the wheels.
 const MATURIN: &str = "maturin>=1.16,<2";
@@ -52,20 +52,4 @@ fn build_wheel(release: &Release, bindings: &Path, folder: &Path) -> anyhow::Res
     maturin.args(["build", "--locked", "--profile", "wheel", "--out"]).arg(folder).current_dir(bindings);
     maturin.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
     run_command(&mut maturin)
-}
-
-/// Packs the npm packages, if there are any: `bindings/js` and the packages that its `package.json` names as
-/// `workspaces`.
-pub(super) fn make_npm(release: &Release) -> anyhow::Result<()> {
-    let folder = repository_root().join("bindings/js");
-    if !folder.join("package.json").is_file() {
-        println!("npm packages: left out, there is no bindings/js");
-        return Ok(());
-    }
-    anyhow::ensure!(find_program("npm").is_some(), "npm is not installed");
-    let out = release.out.join("npm");
-    std::fs::create_dir_all(&out)?;
-    let mut pack = Command::new("npm");
-    pack.args(["pack", "--silent", "--pack-destination"]).arg(&out).current_dir(&folder);
-    run_command(pack.stdout(std::process::Stdio::null()))
 }
