@@ -4,6 +4,7 @@
 
 mod golden;
 mod python;
+mod typescript;
 
 use std::path::Path;
 
@@ -23,10 +24,13 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 /// Writes the generated files, or compares them.
 fn generate(is_check: bool) -> anyhow::Result<()> {
     let definitions = type_definitions();
-    let folder = crate::repository_root().join("bindings/python/python/tambour");
+    let folder = crate::repository_root().join("bindings");
+    let (python, javascript) = (folder.join("python/python/tambour"), folder.join("js/src"));
     let files = [
-        (folder.join("_types.py"), python::write_types(&definitions)),
-        (folder.join("_options.py"), python::write_options()),
+        (python.join("_types.py"), python::write_types(&definitions)),
+        (python.join("_options.py"), python::write_options()),
+        (javascript.join("types.ts"), typescript::write_types(&definitions)),
+        (javascript.join("options.ts"), typescript::write_options()),
     ];
     for (path, text) in files {
         if !is_check {

@@ -10,6 +10,7 @@ mod programs;
 mod spec;
 mod stamp;
 mod tavern;
+mod web;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ const COMMANDS: &[(&str, ToolCommand)] = &[
     ("fixtures", fixtures::run),
     ("peers", peers::run),
     ("tavern", tavern::run),
+    ("web", web::run),
 ];
 
 fn main() -> ExitCode {

@@ -10,11 +10,13 @@
 //! Conversion of values of another language does not belong here.
 
 pub mod batch;
+#[cfg(feature = "prompts")]
 pub mod dialogue;
 pub mod input_end;
 pub mod json;
 pub mod options;
 pub mod partial;
+#[cfg(feature = "prompts")]
 pub mod prompts;
 pub mod records;
 pub mod replies;

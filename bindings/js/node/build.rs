@@ -1,0 +1,5 @@
+//! Linker options of an addon.
+
+fn main() {
+    napi_build::setup();
+}

@@ -1,0 +1,81 @@
+/** `decode`: chunks in, events out. */
+
+import { type AsyncChunkSource, type Chunk, type ChunkSource, isAsync, isChunk } from "./chunks.js";
+import { type FinishReason, Pipeline, type PipelineSettings } from "./pipeline.js";
+import { AsyncReader, type Adapter, SyncReader } from "./readers.js";
+import type { Event } from "./types.js";
+
+/** Settings of `decode`. */
+export interface DecodeSettings extends PipelineSettings {
+  /** Reason why the reply ended; default `stop`. */
+  finish?: FinishReason;
+  /** Part of the reply was lost; default false. */
+  incomplete?: boolean;
+}
+
+/** Passes text and bytes to a pipeline. */
+class ChunkAdapter implements Adapter<Chunk> {
+  constructor(
+    private readonly reason: FinishReason,
+    private readonly incomplete: boolean,
+  ) {}
+
+  push(pipeline: Pipeline, chunk: Chunk): Event[] {
+    return pipeline.push(chunk);
+  }
+
+  finish(pipeline: Pipeline): Event[] {
+    return pipeline.finish(this.reason, { incomplete: this.incomplete });
+  }
+}
+
+/** Makes the pipeline and the adapter of settings. */
+export function open(settings: DecodeSettings): [Pipeline, ChunkAdapter] {
+  const { finish = "stop", incomplete = false, ...rest } = settings;
+  return [new Pipeline(rest), new ChunkAdapter(finish, incomplete)];
+}
+
+/**
+ * Reads a reply; returns an iterator of events, an asynchronous one if the chunks come later.
+ *
+ * Each chunk is read when it is there. If the source throws, the stream is closed with an `error` event first, and
+ * what it threw comes after it.
+ *
+ * @example
+ * for await (const event of decode(response.body, { dialect: "thinkingml" })) {
+ *   if (event.event === "final_delta") process.stdout.write(event.data.text);
+ * }
+ * @throws TambourError for an unknown dialect or option.
+ */
+export function decode(chunks: AsyncChunkSource, settings?: DecodeSettings): AsyncReader<Chunk>;
+export function decode(chunks: ChunkSource, settings?: DecodeSettings): SyncReader<Chunk>;
+export function decode(
+  chunks: ChunkSource | AsyncChunkSource,
+  settings: DecodeSettings = {},
+): SyncReader<Chunk> | AsyncReader<Chunk> {
+  const [pipeline, adapter] = open(settings);
+  if (isAsync(chunks)) return new AsyncReader(pipeline, adapter, chunks);
+  return new SyncReader(pipeline, adapter, isChunk(chunks) ? [chunks] : chunks);
+}
+
+/** Stream of events, with the pipeline that makes them. */
+export type DecodeStream = TransformStream<Chunk, Event> & { readonly pipeline: Pipeline };
+
+/**
+ * Makes a stream that turns chunks into events. A stream that is aborted has no further events.
+ *
+ * @example
+ * const events = response.body.pipeThrough(decodeStream({ dialect: "thinkingml" }));
+ */
+export function decodeStream(settings: DecodeSettings = {}): DecodeStream {
+  const [pipeline, adapter] = open(settings);
+  const stream = new TransformStream<Chunk, Event>({
+    transform(chunk, controller) {
+      for (const event of adapter.push(pipeline, chunk)) controller.enqueue(event);
+    },
+    flush(controller) {
+      for (const event of adapter.finish(pipeline)) controller.enqueue(event);
+    },
+  });
+  return Object.assign(stream, { pipeline });
+}

@@ -1,0 +1,85 @@
+/** Engine in Rust: an addon for Node, or a module of WebAssembly. Calls take and give JSON. */
+
+import { convertError } from "./errors.js";
+
+/** Object of the engine. */
+export interface Session {
+  openNext(kind: string, parameters: string): Session;
+  pushText(text: string): string;
+  pushBytes(bytes: Uint8Array): string;
+  call(method: string, parameters: string): string;
+  close(): void;
+}
+
+/** Engine without prompts. */
+export interface Engine {
+  Session: { open(kind: string, parameters: string): Session };
+  call(name: string, parameters: string, input: Uint8Array): string;
+  version(): string;
+}
+
+/** Engine with prompts. */
+export interface PromptEngine extends Engine {
+  renderPrompt(parameters: string, input: Uint8Array, count?: (text: string) => number): string;
+}
+
+/** Object of the engine, whose results and errors are converted. */
+export class Handle {
+  constructor(private readonly session: Session) {}
+
+  static open(engine: Engine, kind: string, parameters: unknown): Handle {
+    const text = JSON.stringify(parameters);
+    return new Handle(attempt(() => engine.Session.open(kind, text)));
+  }
+
+  openNext(kind: string, parameters: unknown): Handle {
+    const text = JSON.stringify(parameters);
+    return new Handle(attempt(() => this.session.openNext(kind, text)));
+  }
+
+  /** Reads text without lone surrogates; `undefined` stands for no result. */
+  pushText(text: string): unknown {
+    try {
+      return parse(this.session.pushText(text));
+    } catch (error) {
+      throw convertError(error);
+    }
+  }
+
+  pushBytes(bytes: Uint8Array): unknown {
+    try {
+      return parse(this.session.pushBytes(bytes));
+    } catch (error) {
+      throw convertError(error);
+    }
+  }
+
+  call(method: string, parameters: unknown = null): unknown {
+    const text = JSON.stringify(parameters);
+    return parse(attempt(() => this.session.call(method, text)));
+  }
+
+  close(): void {
+    this.session.close();
+  }
+}
+
+/** Calls a function of the engine. */
+export function callEngine(engine: Engine, name: string, parameters: unknown, input: Uint8Array): unknown {
+  const text = JSON.stringify(parameters);
+  return parse(attempt(() => engine.call(name, text, input)));
+}
+
+/** Runs a call of the engine. */
+export function attempt<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    throw convertError(error);
+  }
+}
+
+/** Parses a result; an empty text stands for none. */
+export function parse(text: string): unknown {
+  return text === "" ? undefined : JSON.parse(text);
+}

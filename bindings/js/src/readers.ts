@@ -1,0 +1,161 @@
+/** Iterators of events over a pipeline and a source. */
+
+import { iterate } from "./chunks.js";
+import { StateError } from "./errors.js";
+import type { Dialect, Pipeline } from "./pipeline.js";
+import type { Event, Finding, Outcome } from "./types.js";
+
+/** Passes the items of a source to a pipeline. */
+export interface Adapter<Item> {
+  /** Reads an item; returns the events. */
+  push(pipeline: Pipeline, item: Item): Event[];
+  /** Ends the reply after the last item; returns the events. */
+  finish(pipeline: Pipeline): Event[];
+}
+
+/** Shared part of both kinds of readers. */
+abstract class Reader {
+  protected constructor(protected readonly pipeline: Pipeline) {}
+
+  /** Findings so far, in order. */
+  get findings(): Finding[] {
+    return this.pipeline.findings;
+  }
+
+  /** Calls, notices, decisions and updates of the reply so far. */
+  get outcome(): Outcome {
+    return this.pipeline.outcome;
+  }
+
+  /** Name of the dialect; `auto` until it is detected. */
+  get dialect(): Dialect {
+    return this.pipeline.dialect;
+  }
+}
+
+/** Ends a reply whose source threw. */
+function fail(pipeline: Pipeline, error: unknown): Event[] {
+  const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  try {
+    return pipeline.fail(message, { code: "input_failed", retryable: false });
+  } catch (conflict) {
+    if (conflict instanceof StateError) return conflict.events;
+    throw conflict;
+  }
+}
+
+/** Ends a reply; returns the events, and the error of a state that could not take the updates. */
+function finish<Item>(pipeline: Pipeline, adapter: Adapter<Item>): [Event[], StateError | undefined] {
+  try {
+    return [adapter.finish(pipeline), undefined];
+  } catch (conflict) {
+    if (conflict instanceof StateError) return [conflict.events, new StateError(conflict.message)];
+    throw conflict;
+  }
+}
+
+/** Iterator of events whose source is there. `findings` and `outcome` have what is known so far. */
+export class SyncReader<Item> extends Reader implements IterableIterator<Event> {
+  #events: Generator<Event, undefined>;
+
+  constructor(pipeline: Pipeline, adapter: Adapter<Item>, source: Iterable<Item>) {
+    super(pipeline);
+    this.#events = read(pipeline, adapter, source);
+  }
+
+  [Symbol.iterator](): this {
+    return this;
+  }
+
+  next(): IteratorResult<Event, undefined> {
+    return this.#events.next();
+  }
+
+  /** Stops reading, and closes the source. */
+  return(): IteratorResult<Event, undefined> {
+    return this.#events.return(undefined);
+  }
+}
+
+function* read<Item>(
+  pipeline: Pipeline,
+  adapter: Adapter<Item>,
+  source: Iterable<Item>,
+): Generator<Event, undefined> {
+  const items = source[Symbol.iterator]();
+  let isOpen = true;
+  try {
+    for (;;) {
+      let events: Event[];
+      try {
+        const item = items.next();
+        if (item.done === true) break;
+        events = adapter.push(pipeline, item.value);
+      } catch (error) {
+        yield* fail(pipeline, error);
+        throw error;
+      }
+      yield* events;
+    }
+    isOpen = false;
+  } finally {
+    if (isOpen) items.return?.();
+  }
+  const [events, error] = finish(pipeline, adapter);
+  yield* events;
+  if (error !== undefined) throw error;
+  return undefined;
+}
+
+/** Asynchronous iterator of events. `findings` and `outcome` have what is known so far. */
+export class AsyncReader<Item> extends Reader implements AsyncIterableIterator<Event> {
+  #events: AsyncGenerator<Event, undefined>;
+
+  constructor(pipeline: Pipeline, adapter: Adapter<Item>, source: AsyncIterable<Item> | ReadableStream<Item>) {
+    super(pipeline);
+    this.#events = readAsync(pipeline, adapter, iterate(source));
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<Event, undefined>> {
+    return this.#events.next();
+  }
+
+  /** Stops reading, and closes the source. */
+  return(): Promise<IteratorResult<Event, undefined>> {
+    return this.#events.return(undefined);
+  }
+}
+
+async function* readAsync<Item>(
+  pipeline: Pipeline,
+  adapter: Adapter<Item>,
+  source: AsyncIterable<Item>,
+): AsyncGenerator<Event, undefined> {
+  const items = source[Symbol.asyncIterator]();
+  let isOpen = true;
+  try {
+    for (;;) {
+      let events: Event[];
+      try {
+        const item = await items.next();
+        if (item.done === true) break;
+        events = adapter.push(pipeline, item.value);
+      } catch (error) {
+        yield* fail(pipeline, error);
+        throw error;
+      }
+      yield* events;
+    }
+    isOpen = false;
+  } finally {
+    if (isOpen) await items.return?.();
+  }
+  const [events, error] = finish(pipeline, adapter);
+  yield* events;
+  if (error !== undefined) throw error;
+  return undefined;
+}
