@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if is_check {
         let first_page = FirstPage::read()?;
         first_page.check_rust()?;
-        first_page.check_requests(&program)?;
+        first_page.check_request(&program)?;
     }
     Ok(())
 }

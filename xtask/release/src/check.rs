@@ -3,6 +3,7 @@
 
 mod deb;
 mod image;
+mod npm;
 mod packages;
 mod packaging;
 mod tarball;
@@ -34,6 +35,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("image: container without a shell and root, with its health check", image::check),
     ("wheel without the command: first page", packages::check_library),
     ("wheel with the command", packages::check_command),
+    ("npm packages: first page with the addon and with WebAssembly", npm::check),
     ("SBOM: schema", packages::check_sbom),
     ("release workflow: schema, pins, permissions", packaging::check_workflow),
     ("Homebrew formula", packaging::check_formula),

@@ -7,6 +7,7 @@ mod archive;
 mod chart;
 mod deb;
 mod image;
+mod npm;
 mod packages;
 mod sbom;
 mod sums;
@@ -160,6 +161,7 @@ impl Release {
         deb::make(self).context(".deb")?;
         image::make(self).context("image")?;
         packages::make_wheels(self).context("wheels")?;
+        npm::make(self).context("npm packages")?;
         sbom::make(self).context("SBOM")?;
         chart::make(self).context("chart")?;
         sums::write_formula(self).context("formula")?;

@@ -5,6 +5,7 @@
 //! workspace.
 
 mod dist;
+mod javascript;
 mod need;
 mod python;
 mod serve;
@@ -30,6 +31,7 @@ const COMMANDS: &[(&str, &str, &str, Option<StartCommand>)] = &[
     ),
     ("test", "[--coverage]", "everything that must hold before a change is merged", Some(test::run)),
     ("python", "", "tests of the Python package, as `test` runs them", Some(python::run)),
+    ("javascript", "", "tests of the JavaScript package, as `test` runs them", Some(javascript::run)),
     (
         "dist",
         "[--check | --verify] [--binary PATH]",
@@ -57,6 +59,7 @@ const COMMANDS: &[(&str, &str, &str, Option<StartCommand>)] = &[
         "generated types of the packages for other languages; replies with their events, for the tests",
         None,
     ),
+    ("web", "PROFILE FOLDER", "WebAssembly modules of the JavaScript package", None),
     ("coverage", "[--if-there]", "lines of the crates that tests run through", None),
     ("work", "[--all]", "instructions on hostile input under valgrind, which must be linear", None),
     ("fixtures", "", "imports the corpora into fixtures/, if their folder is present", None),

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::python::PackageSetup;
+use crate::javascript::{self, WASM_TARGET};
+use crate::python;
 use crate::steps::{ParallelStep, TestSteps};
 use crate::{cargo_command, dist, need, repository_root, studio, tools_command};
 
@@ -23,9 +24,6 @@ const FUZZ_ITERATIONS: &str = "2500";
 /// Longest time of the earlier steps after which coverage is still measured, so that everything stays under
 /// 25 minutes on two cores.
 const MAX_TIME_BEFORE_COVERAGE: Duration = Duration::from_secs(13 * 60);
-
-/// WebAssembly target, for which `tambour` is checked if the toolchain has it.
-const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
 /// Seconds for each fuzz target, if cargo-fuzz and a nightly toolchain are installed.
 const FUZZ_SECONDS: u64 = 6;
@@ -42,7 +40,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     // Downloads mostly wait for the network, so they hardly slow the compiler down.
     let package_install = std::thread::spawn(studio::install_packages);
     let clients = ClientSetup::start(&steps);
-    let python_package = PackageSetup::start(&steps);
+    let python_package = python::PackageSetup::start(&steps);
+    let javascript_package = javascript::PackageSetup::start(&steps);
     steps.run_step("format", cargo_command().args(["fmt", "--all", "--check"]));
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     steps.run_step("clippy", cargo_command().args(clippy));
@@ -51,7 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if steps.run_step("build", cargo_command().args(build)) {
         let packages =
             package_install.join().unwrap_or_else(|_| Err(anyhow::anyhow!("installing packages panicked")));
-        run_steps_after_build(&mut steps, (clients, python_package), packages)?;
+        run_steps_after_build(&mut steps, (clients, python_package, javascript_package), packages)?;
     }
     run_fuzz_targets(&mut steps)?;
     if with_coverage && steps.elapsed() < MAX_TIME_BEFORE_COVERAGE {
@@ -65,7 +64,11 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 /// Runs the steps that need the built programs. `packages` is the result of installing the studio's packages.
 fn run_steps_after_build(
     steps: &mut TestSteps,
-    (clients, python_package): (ClientSetup, PackageSetup),
+    (clients, python_package, javascript_package): (
+        ClientSetup,
+        python::PackageSetup,
+        javascript::PackageSetup,
+    ),
     packages: anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     // The tests leave some of the processor's time to the checks of the studio, which only compute.
@@ -73,6 +76,12 @@ fn run_steps_after_build(
     let studio_checks = std::thread::spawn(move || {
         let is_built = check_studio(&mut studio_steps, packages);
         (studio_steps, is_built)
+    });
+    // The modules take a while to build, which nothing waits for.
+    let mut javascript_steps = steps.branch();
+    let javascript_tests = std::thread::spawn(move || {
+        let result = javascript_package.check(&mut javascript_steps);
+        (javascript_steps, result)
     });
     steps.run_step("tests", tools_command()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
     let has_studio = steps.join_thread(studio_checks);
@@ -87,6 +96,7 @@ fn run_steps_after_build(
     steps.run_step("specification", tools_command()?.arg("spec"));
     steps.run_step("specification, proof", tools_command()?.args(["spec", "--prove"]));
     steps.join_thread(client_tests)?;
+    steps.join_thread(javascript_tests)?;
     if has_studio {
         // This step runs alone, since it counts frames.
         steps.run_step("studio, large data in a browser", &mut pages_command("browser:large"));
