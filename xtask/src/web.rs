@@ -33,6 +33,7 @@ fn build_module(name: &str, features: &[&str], profile: &str, folder: &Path) -> 
     let input = target.join(TARGET).join(profile).join("tambour_web.wasm");
     let mut bindgen = Bindgen::new();
     bindgen.input_path(input).no_modules(true)?.typescript(false).out_name(name);
+    bindgen.remove_name_section(true).remove_producers_section(true);
     bindgen.generate(folder)?;
     // The loaders say where the module lies.
     std::fs::rename(folder.join(format!("{name}_bg.wasm")), folder.join(format!("{name}.wasm")))?;

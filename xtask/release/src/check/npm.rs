@@ -22,7 +22,7 @@ const ENTRIES: &str = "\
     console.log(version);\n";
 
 /// Largest size of the smaller WebAssembly module after gzip, in bytes.
-const DECODER_LIMIT: usize = 1 << 20;
+const DECODER_LIMIT: usize = 1_500_000;
 
 /// Installs the packages into an empty folder and runs the program of the first page: with the addon, without it, and
 /// with the conditions of Deno.
