@@ -20,14 +20,19 @@ const INTERNAL: &str = "internal";
 ///
 /// # Errors
 /// That of the call, or a panic.
-pub fn guard(call: impl FnOnce() -> Result<String>) -> Answer {
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(answer) => answer.map_err(|error| describe_error(&error).to_string()),
-        Err(_) => {
-            let message = "the library has failed; please report the input";
-            Err(json!({ "message": message, "code": INTERNAL }).to_string())
-        }
-    }
+pub(crate) fn guard(call: impl FnOnce() -> Result<String>) -> Answer {
+    catch(call).unwrap_or_else(|| Err(describe_panic()))
+}
+
+/// Runs a call; `None` after a panic.
+pub(crate) fn catch(call: impl FnOnce() -> Result<String>) -> Option<Answer> {
+    let answer = catch_unwind(AssertUnwindSafe(call)).ok()?;
+    Some(answer.map_err(|error| describe_error(&error).to_string()))
+}
+
+/// Error for a panic.
+pub(crate) fn describe_panic() -> String {
+    json!({ "message": "the library has failed; please report the input", "code": INTERNAL }).to_string()
 }
 
 /// Describes an error of the library.

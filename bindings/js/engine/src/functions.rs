@@ -68,8 +68,8 @@ struct ContractArguments {
 /// The function, an argument or the input is at fault; the error says how.
 pub fn call(name: &str, arguments: &str, input: &[u8]) -> Answer {
     guard(|| match name {
-        "check" => check(read_arguments(arguments)?, input),
-        "repair" => repair(read_arguments(arguments)?, input),
+        "check" => check(&read_arguments(arguments)?, input),
+        "repair" => repair(&read_arguments(arguments)?, input),
         "find_json" => find(&read_arguments(arguments)?, input),
         "sanitize" => sanitize(&read_arguments(arguments)?, input),
         "contract" => contract(&read_arguments(arguments)?),
@@ -81,12 +81,12 @@ pub fn call(name: &str, arguments: &str, input: &[u8]) -> Answer {
     })
 }
 
-fn check(arguments: CheckArguments, input: &[u8]) -> Result<String> {
+fn check(arguments: &CheckArguments, input: &[u8]) -> Result<String> {
     let options = read_options(&arguments.options, Profile::Strict)?;
     write(&replies::check(&arguments.contract, input, &options)?)
 }
 
-fn repair(arguments: RepairArguments, input: &[u8]) -> Result<String> {
+fn repair(arguments: &RepairArguments, input: &[u8]) -> Result<String> {
     let options = read_options(&arguments.options, Profile::Lenient)?;
     let end = parse_end(arguments.finish.as_deref(), false)?;
     write(&replies::repair(&arguments.dialect, input, &options, &end)?)

@@ -13,7 +13,7 @@ mod functions;
 mod prompts;
 mod session;
 
-pub use answer::{Answer, guard};
+pub use answer::Answer;
 pub use functions::call;
 #[cfg(feature = "prompts")]
 pub use prompts::{Clock, TokenCounter, render_prompt};

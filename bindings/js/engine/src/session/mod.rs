@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tambour::error::{Error, Result};
 use tambour_bindings::state::StateStore;
 
-use crate::answer::{Answer, guard};
+use crate::answer::{Answer, catch, describe_error, describe_panic, guard};
 #[cfg(feature = "prompts")]
 use dialogue::{DialogueSession, ReplySession, ScriptSession};
 use partial::PartialSession;
@@ -141,16 +141,14 @@ impl Session {
 
     /// Runs a call on the object, which is dropped if the call panics.
     fn run(&mut self, call: impl FnOnce(&mut Kind) -> Result<String>) -> Answer {
-        let mut kind = self.kind.take();
-        let answer =
-            guard(|| match &mut kind {
-                Some(kind) => call(kind),
-                None => Err(Error::invalid("the object was closed, or an earlier call has failed")
-                    .with_code("closed")),
-            });
-        let is_broken = answer.as_ref().is_err_and(|error| error.contains("\"code\":\"internal\""));
-        self.kind = kind.filter(|_| !is_broken);
-        answer
+        let Some(kind) = &mut self.kind else {
+            let error = Error::invalid("the object was closed, or an earlier call has failed");
+            return Err(describe_error(&error.with_code("closed")).to_string());
+        };
+        catch(|| call(kind)).unwrap_or_else(|| {
+            self.kind = None;
+            Err(describe_panic())
+        })
     }
 }
 
