@@ -135,7 +135,7 @@ impl GrammarBuilder {
     ///
     /// # Errors
     /// The grammar has too many.
-    pub(super) fn count(&mut self, nodes: usize, place: &str) -> Result<()> {
+    pub(crate) fn count(&mut self, nodes: usize, place: &str) -> Result<()> {
         self.node_count += nodes;
         if self.node_count <= MAX_NODES {
             return Ok(());

@@ -8,11 +8,12 @@ use serde_json::{Map, Value};
 use super::json_tokens::{self, StringBounds, colon, list};
 use super::merge::merge;
 use super::number::{self, NumberBounds};
+use super::reference::resolve;
 use super::{GrammarBuilder, Node, NoteKind};
 use crate::error::{Error, Result};
 
 /// Maximum nesting of schemas, through references that are joined too.
-const MAX_LEVELS: usize = 48;
+pub(super) const MAX_LEVELS: usize = 48;
 
 /// Maximum nesting of a value without a schema.
 const MAX_ANY_LEVELS: u32 = 5;
@@ -240,18 +241,6 @@ impl<'a> SchemaCompiler<'a> {
         }
     }
 
-    /// Schema that a reference leads to.
-    fn resolve(&self, reference: &str, place: &str) -> Result<&'a Value> {
-        let pointer = reference.strip_prefix('#').map(percent_decode);
-        let target = pointer.as_deref().and_then(|pointer| self.root.pointer(pointer));
-        target.ok_or_else(|| {
-            Error::invalid(format!(
-                "the reference `{reference}` at {place} leads to no place in this schema: a grammar follows only \
-                 references such as `#/$defs/name`"
-            ))
-        })
-    }
-
     /// Values of a schema with `$ref`.
     fn reference(
         &mut self,
@@ -264,14 +253,14 @@ impl<'a> SchemaCompiler<'a> {
         if has_more {
             let mut rest = schema.clone();
             rest.as_object_mut().map(|fields| fields.shift_remove("$ref"));
-            let (merged, lost) = merge(&rest, self.resolve(reference, place)?);
-            self.note_lost(&lost, place);
+            let (merged, lost) = merge(&rest, resolve(self.root, reference, place)?);
+            self.builder.note_lost(&lost, place);
             return self.join_later(merged, place).map(Some);
         }
         if let Some(index) = self.references.get(reference) {
             return Ok(Some(Node::Rule(*index)));
         }
-        let target = self.resolve(reference, place)?;
+        let target = resolve(self.root, reference, place)?;
         let name = reference.rsplit('/').next().unwrap_or("json");
         let rule = self.builder.reserve_rule(&format!("json-{name}"));
         self.references.insert(reference.to_owned(), rule);
@@ -328,13 +317,6 @@ impl<'a> SchemaCompiler<'a> {
         Ok(())
     }
 
-    fn note_lost(&mut self, lost: &[String], place: &str) {
-        for key in lost {
-            let text = format!("`{key}`: it is joined with another one, and the checker tests it");
-            self.builder.note(NoteKind::UncheckedKeyword, &format!("{place}/{key}"), &text);
-        }
-    }
-
     /// Values of a schema with `allOf`, `anyOf` or `oneOf`.
     fn composition(
         &mut self,
@@ -356,7 +338,7 @@ impl<'a> SchemaCompiler<'a> {
                 for branch in branches {
                     let branch = self.follow(branch, place)?;
                     let (next, lost) = merge(&merged, &branch);
-                    self.note_lost(&lost, place);
+                    self.builder.note_lost(&lost, place);
                     self.builder.count(weight(&next), place)?;
                     merged = next;
                 }
@@ -373,7 +355,7 @@ impl<'a> SchemaCompiler<'a> {
                     continue;
                 }
                 let (merged, lost) = merge(&rest, &self.follow(branch, place)?);
-                self.note_lost(&lost, &branch_place);
+                self.builder.note_lost(&lost, &branch_place);
                 self.builder.count(weight(&merged), &branch_place)?;
                 parts.push(self.value(&merged, &branch_place, level + 1)?);
             }
@@ -390,7 +372,7 @@ impl<'a> SchemaCompiler<'a> {
     fn follow(&self, schema: &Value, place: &str) -> Result<Value> {
         match schema.get("$ref").and_then(Value::as_str) {
             Some(reference) if schema.as_object().is_some_and(|fields| fields.len() == 1) => {
-                self.resolve(reference, place).cloned()
+                resolve(self.root, reference, place).cloned()
             }
             _ => Ok(schema.clone()),
         }
@@ -599,25 +581,4 @@ fn are_distinct(rest: &Value, branches: &[Value]) -> bool {
 
 pub(super) fn escape_key(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
-}
-
-/// Decodes `%` escapes in a fragment.
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits =
-            after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

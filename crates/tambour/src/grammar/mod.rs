@@ -16,6 +16,7 @@ mod json_tokens;
 mod lark;
 mod merge;
 mod number;
+mod reference;
 mod structural_tag;
 
 pub use builder::{GrammarBuilder, GrammarLimits};
@@ -26,6 +27,7 @@ pub(crate) use builder::{
 pub use chars::CharClass;
 pub use free_text::{FreeText, TextAutomaton, TextState, sequence_of};
 pub use json::{JsonSpace, JsonStyle};
+pub(crate) use reference::target as reference_target;
 
 use serde_json::Value;
 

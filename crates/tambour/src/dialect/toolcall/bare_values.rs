@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::python;
 use crate::dialect::MAX_EXCERPT_CHARS;
 use crate::finding::{Doubt, clip};
+use crate::grammar::reference_target;
 use crate::limits::Limits;
 use crate::repair::json::{self, FoundValue, ValueDoubt};
 use crate::span::Place;
@@ -12,13 +13,36 @@ use crate::tool::ToolRegistry;
 
 /// Returns the JSON Schema types that the tool's schema allows for an argument; empty if it names none.
 fn argument_types<'a>(tools: Option<&'a ToolRegistry>, tool: &str, key: &str) -> Vec<&'a str> {
-    let schema = tools.and_then(|tools| tools.get(tool)).map(|tool| tool.schema());
-    let mut types = Vec::new();
-    if let Some(schema) = schema.and_then(|schema| schema.get("properties")?.get(key)) {
-        collect_types(schema, MAX_ALTERNATIVE_LEVELS, &mut types);
+    let Some(root) = tools.and_then(|tools| tools.get(tool)).map(|tool| tool.schema()) else {
+        return Vec::new();
+    };
+    let mut types: Option<Vec<&str>> = None;
+    // The schemas that the root is a conjunction of.
+    let mut open = vec![root];
+    for _ in 0..MAX_ROOT_SCHEMAS {
+        let Some(schema) = open.pop() else { break };
+        let reference = schema.get("$ref").and_then(Value::as_str);
+        open.extend(reference.and_then(|reference| reference_target(root, reference)));
+        let branches = schema.get("allOf").and_then(Value::as_array);
+        open.extend(branches.into_iter().flatten().take(MAX_ROOT_SCHEMAS));
+        let Some(property) = schema.get("properties").and_then(|properties| properties.get(key)) else {
+            continue;
+        };
+        let mut own = Vec::new();
+        collect_types(property, MAX_ALTERNATIVE_LEVELS, &mut own);
+        types = match types {
+            Some(known) if !known.is_empty() && !own.is_empty() => {
+                Some(known.into_iter().filter(|kind| own.contains(kind)).collect())
+            }
+            Some(known) if !known.is_empty() => Some(known),
+            _ => Some(own),
+        };
     }
-    types
+    types.unwrap_or_default()
 }
+
+/// Maximum number of schemas that are searched for an argument, through `$ref` and `allOf` of the root.
+const MAX_ROOT_SCHEMAS: usize = 256;
 
 /// Maximum number of levels of nested alternatives in a schema that are searched for types.
 const MAX_ALTERNATIVE_LEVELS: usize = 4;

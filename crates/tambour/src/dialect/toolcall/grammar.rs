@@ -9,7 +9,7 @@ use super::formats::{CallBody, CallForm, CallFormat, FORMS, FormStep};
 use crate::error::{Error, Result};
 use crate::grammar::{
     CharClass, FreeText, Grammar, GrammarBuilder, GrammarLimits, JsonSpace, JsonStyle, Node, Prose, draft,
-    gap, sequence_of,
+    gap, move_references, sequence_of,
 };
 use crate::options::Options;
 use crate::tool::RegisteredTool;
@@ -144,7 +144,7 @@ impl CallGrammar<'_> {
                     },
                     "required": ["name", "arguments"],
                     "additionalProperties": false,
-                    "$defs": { "arguments": crate::grammar::move_references(self.tool.schema(), "#/$defs/arguments") },
+                    "$defs": { "arguments": move_references(self.tool.schema(), "#/$defs/arguments") },
                 });
                 return builder.json(&schema, STYLE);
             }
@@ -224,7 +224,11 @@ impl CallGrammar<'_> {
         marks: &dyn Fn(bool) -> (String, String, String),
     ) -> Result<Node> {
         builder.restrict("a call has only the parameters that its schema lists, in its order");
-        let schema = self.tool.schema();
+        let own_schema = self.tool.schema();
+        let schema = builder.flatten(own_schema)?;
+        if schema.as_bool() == Some(false) {
+            return Ok(Node::never());
+        }
         let empty = Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
         let names = schema.get("required").and_then(Value::as_array);
@@ -232,14 +236,27 @@ impl CallGrammar<'_> {
         // Parameters are read from the schema itself.
         let is_stated = required.iter().all(|name| properties.contains_key(*name));
         let stated = ["type", "properties", "additionalProperties", "required"];
-        builder.leave_keywords(schema, &stated[..if is_stated { 4 } else { 3 }], "#");
+        builder.leave_keywords(&schema, &stated[..if is_stated { 4 } else { 3 }], "#");
         let mut parts = Vec::new();
         for (name, property) in properties {
-            let is_text =
-                property.get("type").is_some_and(|kind| kind == "string") && property.get("enum").is_none();
-            let (open, after_key, close) = marks(is_text);
+            let listed = listed_texts(property);
+            let is_text = is_string(property) && property.get("enum").is_none();
+            let (open, after_key, close) = marks(is_text || listed.is_some());
             let start = Node::literal(format!("{open}{name}{after_key}"));
-            let value = if is_text {
+            let value = if let Some(texts) = listed {
+                builder.leave_keywords(property, &["type", "enum", "const"], &format!("#/properties/{name}"));
+                let is_plain =
+                    |text: &&str| !text.is_empty() && text.trim() == *text && !text.contains(['<', '\n']);
+                if !texts.iter().all(is_plain) {
+                    builder.restrict(
+                        "a text that a schema lists is no value of a parameter if it has a `<` or a line break, or \
+                         white space at its ends",
+                    );
+                }
+                builder.count(texts.len(), &format!("#/properties/{name}"))?;
+                let texts = Node::choice(texts.into_iter().filter(is_plain).map(Node::literal));
+                Node::sequence([start, texts, Node::literal(close)])
+            } else if is_text {
                 builder.leave_keywords(property, &["type"], &format!("#/properties/{name}"));
                 Node::token([
                     start,
@@ -247,7 +264,7 @@ impl CallGrammar<'_> {
                 ])
             } else {
                 // References of the property lead into the schema of the tool.
-                let wrapped = wrap(name, property, schema);
+                let wrapped = wrap(property, own_schema);
                 builder.count_schema(&wrapped, &format!("#/properties/{name}"))?;
                 Node::sequence([start, builder.json(&wrapped, STYLE)?, Node::literal(close)])
             };
@@ -276,14 +293,33 @@ impl CallGrammar<'_> {
     }
 }
 
-/// Schema of a property, with the schema that its references lead into.
-fn wrap(name: &str, property: &Value, schema: &Value) -> Value {
+fn is_string(property: &Value) -> bool {
+    property.get("type").is_some_and(|kind| *kind == json!("string") || *kind == json!(["string"]))
+}
+
+/// Texts that a property lists, if it allows no other values: they are read as they stand, without quotes.
+fn listed_texts(property: &Value) -> Option<Vec<&str>> {
+    let is_string = is_string(property);
+    if let Some(constant) = property.get("const").and_then(Value::as_str).filter(|_| is_string) {
+        return Some(vec![constant]);
+    }
+    let listed = property.get("enum")?.as_array()?;
+    let texts: Vec<&str> = listed.iter().filter_map(Value::as_str).collect();
+    (is_string || property.get("type").is_none() && texts.len() == listed.len()).then_some(texts)
+}
+
+/// Schema of a property, with the schema of its tool, which its references lead into.
+fn wrap(property: &Value, schema: &Value) -> Value {
     if !has_references(property) {
         return property.clone();
     }
-    let key = name.replace('~', "~0").replace('/', "~1");
-    let tool = crate::grammar::move_references(schema, "#/$defs/tool");
-    json!({ "$ref": format!("#/$defs/tool/properties/{}", key.replace('%', "%25")), "$defs": { "tool": tool } })
+    let place = "#/$defs/tool";
+    let (mut wrapped, tool) = (move_references(property, place), move_references(schema, place));
+    if let Some(fields) = wrapped.as_object_mut() {
+        // References lead to definitions from the root of the tool's schema.
+        fields.insert("$defs".to_owned(), json!({ "tool": tool }));
+    }
+    wrapped
 }
 
 fn has_references(schema: &Value) -> bool {

@@ -353,6 +353,152 @@ fn parameters_hold_any_text_but_the_marks_of_their_form() {
     }
 }
 
+/// Schemas of a tool that allow the same: an integer `size`, and a text `name` that may be left out.
+fn tool_schemas() -> Vec<(&'static str, Value)> {
+    let size = || json!({ "type": "object", "properties": { "size": { "$ref": "#/$defs/size" } }, "required": ["size"] });
+    let name = || json!({ "properties": { "name": { "type": "string" } } });
+    let both = || {
+        json!({ "type": "object", "properties": { "size": { "$ref": "#/$defs/size" }, "name": { "type": "string" } },
+            "required": ["size"] })
+    };
+    let kind = || json!({ "type": "integer" });
+    vec![
+        ("$ref", json!({ "$ref": "#/$defs/args", "$defs": { "args": both(), "size": kind() } })),
+        (
+            "$ref and more",
+            json!({ "$ref": "#/$defs/args", "title": "T", "properties": { "size": { "minimum": 0 } },
+                "$defs": { "args": both(), "size": kind() } }),
+        ),
+        ("allOf", json!({ "allOf": [size(), name()], "$defs": { "size": kind() } })),
+        (
+            "allOf of references",
+            json!({ "allOf": [{ "$ref": "#/$defs/a%62c" }, { "$ref": "#/$defs/next" }], "type": "object",
+                "$defs": { "abc": size(), "next": { "$ref": "#/$defs/name" }, "name": { "allOf": [name()] }, "size": kind() } }),
+        ),
+    ]
+}
+
+#[test]
+fn the_root_of_a_schema_of_a_tool_is_followed() {
+    let formats = [
+        (
+            "hermes",
+            "<tool_call>\n{\"name\": \"write\", \"arguments\": {\"size\": 12, \"name\": \"7\"}}\n</tool_call>",
+        ),
+        (
+            "qwen3_coder",
+            "<tool_call>\n<function=write>\n<parameter=size>\n12\n</parameter>\n<parameter=name>\n7\n</parameter>\n</function>\n</tool_call>",
+        ),
+        (
+            "glm",
+            "<tool_call>write\n<arg_key>size</arg_key>\n<arg_value>12</arg_value>\n<arg_key>name</arg_key>\n<arg_value>7</arg_value>\n</tool_call>",
+        ),
+    ];
+    for (title, schema) in tool_schemas() {
+        for (format, reply) in formats {
+            let settings = [("toolcall.format", json!(format)), ("tools", json!({ "write": schema }))];
+            let grammar = grammar("toolcall", &settings).expect("it is small");
+            let mut lark = LarkEngine::new(&grammar.write(GrammarFormat::Lark));
+            let gbnf = GbnfEngine::new(&grammar.write(GrammarFormat::Gbnf));
+            let mut judge =
+                |reply: &str| [lark.judge(reply), gbnf.judge(reply)].map(|it| it == Judgement::Complete);
+            assert_eq!(judge(reply), [true; 2], "{title} of {format}: {reply}");
+            for wrong in
+                [reply.replace("12", "x"), reply.replace("12", "true"), reply.replace("size", "width")]
+            {
+                assert_eq!(judge(&wrong), [false; 2], "{title} of {format}: {wrong}");
+            }
+            // What the grammar accepts is read with the types of the schema.
+            let mut options = tambour::Options::default();
+            for (key, value) in settings {
+                options.set(key, value).expect("an option");
+            }
+            let contract = tambour::verdict::Contract::from_name("toolcall").expect("a dialect");
+            let verdict = contract.check(reply.as_bytes(), &options);
+            assert!(verdict.passed(), "{title} of {format}: {:?}", verdict.findings);
+            assert_eq!(keywords(&grammar), Vec::<&str>::new(), "{title} of {format}");
+        }
+    }
+}
+
+#[test]
+fn the_root_of_a_schema_of_a_tool_is_bounded() {
+    let error = |schema: Value| {
+        let settings = [("toolcall.format", json!("qwen3_coder")), ("tools", json!({ "write": schema }))];
+        grammar("toolcall", &settings).expect_err("too much").to_string()
+    };
+    let message = error(
+        json!({ "type": "object", "$ref": "#/$defs/a", "$defs": { "a": { "allOf": [{ "$ref": "#/$defs/a" }] } } }),
+    );
+    assert!(message.contains("`#/$defs/a` leads to itself"), "{message}");
+    // Each doubles the next one.
+    let doubled = |count: usize| {
+        let mut definitions: Map<String, Value> = (0..count)
+            .map(|index| {
+                let next = json!({ "$ref": format!("#/$defs/d{}", index + 1) });
+                (format!("d{index}"), json!({ "allOf": [next, next] }))
+            })
+            .collect();
+        definitions.insert(
+            format!("d{count}"),
+            json!({ "type": "object", "properties": { "a": { "type": "null" } } }),
+        );
+        json!({ "$ref": "#/$defs/d0", "$defs": definitions })
+    };
+    let message = error(doubled(22));
+    assert!(message.contains("more than 200000 parts"), "{message}");
+    let message = error(doubled(60));
+    assert!(message.contains("more than 48"), "{message}");
+    // What cannot be joined is noted, and the first of both holds.
+    let lossy = json!({ "allOf": [
+        { "type": "object", "properties": { "size": { "type": "integer", "multipleOf": 2 } } },
+        { "properties": { "size": { "multipleOf": 3 } }, "minProperties": 1 },
+    ] });
+    let settings = [("toolcall.format", json!("qwen3_coder")), ("tools", json!({ "write": lossy }))];
+    let places = grammar("toolcall", &settings).expect("it is small");
+    for place in ["#/properties/size/multipleOf", "#/minProperties"] {
+        assert!(keywords(&places).contains(&place), "{place} is not among {:?}", keywords(&places));
+    }
+}
+
+#[test]
+fn listed_texts_between_marks_have_no_quotes() {
+    let schema = json!({ "type": "object", "properties": {
+        "unit": { "type": "string", "enum": ["celsius", "a </parameter> b", " kelvin", "degree F"] },
+        "mode": { "enum": ["fast", "slow"] },
+        "mixed": { "enum": ["x", 1] },
+    } });
+    let mut options = tambour::Options::default();
+    for (key, value) in [("toolcall.format", json!("qwen3_coder")), ("tools", json!({ "heat": schema }))] {
+        options.set(key, value).expect("an option");
+    }
+    let entry = tambour::dialect::find_dialect("toolcall").expect("a dialect");
+    let grammar = tambour::policy::grammar(entry, &options).expect("it has one").expect("it is small");
+    let mut lark = LarkEngine::new(&grammar.write(GrammarFormat::Lark));
+    let gbnf = GbnfEngine::new(&grammar.write(GrammarFormat::Gbnf));
+    for (name, value, is_accepted) in [
+        ("unit", "celsius", true),
+        ("unit", "degree F", true),
+        ("unit", "\"celsius\"", false),
+        ("unit", " kelvin", false),
+        ("unit", "a </parameter> b", false),
+        ("unit", "rankine", false),
+        ("mode", "slow", true),
+        ("mode", "\"slow\"", false),
+        ("mixed", "1", true),
+    ] {
+        let reply = format!(
+            "<tool_call>\n<function=heat>\n<parameter={name}>\n{value}\n</parameter>\n</function>\n</tool_call>"
+        );
+        let found =
+            [lark.judge(&reply), gbnf.judge(&reply)].map(|judgement| judgement == Judgement::Complete);
+        assert_eq!(found, [is_accepted; 2], "{name} = {value}");
+        let contract = tambour::verdict::Contract::from_name("toolcall").expect("a dialect");
+        let verdict = contract.check(reply.as_bytes(), &options);
+        assert!(!is_accepted || verdict.passed(), "{name} = {value}: {:?}", verdict.findings);
+    }
+}
+
 #[test]
 fn integers_have_as_many_digits_as_ids() {
     check(&json!({ "type": "integer" }), &["175928847299117063", "-1", "0"], &["1.5", "01", "1e3"]);
