@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::options::{self, FilamentOptions};
 use super::rules;
-use super::tags::KnownElement;
+use super::tags::{ElementKind, KnownElement};
 use crate::dialect::{IntentSink, ReplyAction};
 use crate::finding::{FindingReport, Rule, RuleLevel};
 use crate::html::{HtmlSanitizer, SanitizedPiece};
+use crate::lex::markup::{MarkupTag, TagKind};
 use crate::options::Options;
 use crate::span::Place;
 
@@ -65,6 +66,8 @@ pub(super) struct FilamentBlock {
     pub(super) open_nested_names: Vec<String>,
     /// Tracks the string, in JSON or in a command, that is open on the current line.
     pub(super) string_tracker: StringTracker,
+    /// Set in an `<analysis>` that is not part of a string.
+    pub(super) is_in_analysis: bool,
     /// Set once the block has exceeded its limit: its body was shown as content, and later text is too.
     pub(super) is_overlong: bool,
     /// Set if the block ends without a closing tag.
@@ -148,6 +151,21 @@ impl FilamentBlock {
             FindingReport::new(rule, self.tag_start, self.end(), message)
                 .with_repair(format!("read as {form}")),
         );
+    }
+
+    /// Follows an inner tag of a block that holds JSON. A quote in the text of an `<analysis>` begins no string of the
+    /// JSON after it (F-110).
+    pub(super) fn follow_inner_tag(&mut self, tag: &MarkupTag<'_>) {
+        if self.element.kind != ElementKind::Update || !tag.name.eq_ignore_ascii_case("analysis") {
+            return;
+        }
+        match tag.kind {
+            TagKind::Open => self.is_in_analysis |= self.string_tracker.open_quote.is_none(),
+            TagKind::Close if self.is_in_analysis => {
+                (self.is_in_analysis, self.string_tracker) = (false, StringTracker::default());
+            }
+            _ => {}
+        }
     }
 
     /// Reports a body that cannot be read; the body becomes text of the content, unchanged (F-210).

@@ -154,9 +154,7 @@ impl ElementGrammar<'_> {
                 .build(builder)
             }
             ElementKind::Update => {
-                builder.restrict("an analysis has no double quote, which could begin a text of JSON");
-                let analysis = aside("</analysis>").without([sequence_of("\"")]);
-                let analysis = Node::token([Node::literal("<analysis>"), Node::Text(analysis)]);
+                let analysis = Node::token([Node::literal("<analysis>"), Node::Text(aside("</analysis>"))]);
                 let operations = operations(builder)?;
                 block(Node::sequence([Node::sequence([analysis, gap()]).optional(), operations]))
             }

@@ -107,6 +107,39 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
 ];
 
 #[test]
+fn a_quote_in_an_analysis_is_read_as_the_grammar_says() {
+    let mut options = Options::default();
+    options.set("filament.protocols", json!(["variable_update_v2", "choice"])).expect("protocols");
+    let entry = tambour::dialect::find_dialect("filament").expect("a dialect");
+    let grammar = tambour::policy::grammar(entry, &options).expect("it has one").expect("it is small");
+    let mut lark = LarkEngine::new(&grammar.write(GrammarFormat::Lark));
+    let gbnf = GbnfEngine::new(&grammar.write(GrammarFormat::Gbnf));
+    for (analysis, value) in
+        [("He said \"go", "x"), ("5\" \\", "a: \\\"b"), ("\"a\" and \"b", ""), ("no quote", "]")]
+    {
+        let text = format!(
+            "<content>The gate is open.</content><variable_update><analysis>{analysis}</analysis>[[\"SET\",\"d\",\"{value}\"]]\
+             </variable_update><choice><prompt>x</prompt><options><option id=\"a\">y</option></options></choice>"
+        );
+        let found = [lark.judge(&text), gbnf.judge(&text)];
+        assert_eq!(found, [Judgement::Complete; 2], "{text}");
+        assert_eq!(strict_codes("filament", &text, &options), BTreeSet::new(), "{text}");
+        let mut pipeline = Pipeline::new("filament", &options).expect("it exists").with_extensions(true);
+        let mut collector = EventCollector::default();
+        pipeline.push_str(&text, &mut collector);
+        pipeline.finish(&InputEnd::stop(), &mut collector);
+        let events = serde_json::to_value(&collector.events).expect("JSON");
+        let data = |name: &str| {
+            let event = events.as_array().into_iter().flatten().find(|event| event["event"] == name);
+            event.map(|event| event["data"].clone()).unwrap_or_default()
+        };
+        assert_eq!(data("state_update")["analysis"], analysis, "{events}");
+        assert_eq!(data("state_update")["operations"][0]["path"], "d", "{events}");
+        assert_eq!(data("choice")["prompt"], "x", "{events}");
+    }
+}
+
+#[test]
 fn engines_accept_valid_replies() {
     let (mut count, mut raw_count, mut call_count) = (0, 0, 0);
     let mut left_out: BTreeSet<&str> = LEFT_OUT.iter().flat_map(|(_, names)| *names).copied().collect();

@@ -94,6 +94,7 @@ impl FilamentFrame {
                     is_nested,
                     open_nested_names: Vec::new(),
                     string_tracker: StringTracker::default(),
+                    is_in_analysis: false,
                     is_overlong: false,
                     is_unclosed: false,
                 };

@@ -354,6 +354,11 @@ impl FilamentFrame {
         let Some(element) =
             self.known_element(tag).filter(|_| !matches!(self.tags.meaning(tag), TagMeaning::Reasoning(_)))
         else {
+            if let OpenElementState::Block(block) = &mut self.open_element
+                && block.holds_json()
+            {
+                block.follow_inner_tag(tag);
+            }
             return self.push_text(tag.raw, LazyPlace::from(at), out);
         };
         let OpenElementState::Block(block) = &mut self.open_element else { return };
