@@ -91,13 +91,28 @@ impl Texts {
             "tool_call_cut" => {
                 ["回复被截断，工具调用未执行", "The reply was cut, so a tool call was not run"]
             }
-            "constraint_refused" => [
-                "模型服务不接受此格式约束，已改用较弱的方式",
-                "The model service refuses this constraint, so a weaker one is used",
-            ],
             "ui_component_invalid" => ["界面组件无法显示", "A component cannot be shown"],
             "media_refused" => ["媒体无法显示", "A media item cannot be shown"],
             _ => ["部分内容无法处理", "A part of the reply could not be read"],
+        };
+        if self.language == Language::Zh { zh } else { en }
+    }
+}
+
+impl Texts {
+    /// User-visible text of the notice `constraint_refused`: a weaker form is used, or none.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn constraint_refusal_text(&self, is_constrained: bool) -> &'static str {
+        let [zh, en] = match is_constrained {
+            true => [
+                "模型服务不接受此格式约束，已改用较弱的方式",
+                "The model service refuses this constraint, so a weaker one is used",
+            ],
+            false => [
+                "模型服务不接受此格式约束，回复不受约束",
+                "The model service refuses this constraint, so the reply is not constrained",
+            ],
         };
         if self.language == Language::Zh { zh } else { en }
     }

@@ -361,6 +361,8 @@ async fn with_required_a_server_that_cannot_is_an_error_before_the_model_is_aske
 
 #[tokio::test]
 async fn a_refused_contract_gets_the_next_weaker_form_with_a_notice() {
+    let texts = tambour::options::Texts::default();
+    assert_ne!(texts.constraint_refusal_text(true), texts.constraint_refusal_text(false));
     for status in [400, 500] {
         let behaviour = move |form: &str| match form {
             "gbnf" => Behaviour::RefuseLarge(status),
@@ -375,6 +377,7 @@ async fn a_refused_contract_gets_the_next_weaker_form_with_a_notice() {
             if round == 0 {
                 assert_eq!(notices[0]["code"], "constraint_refused");
                 assert_eq!(notices[0]["ref"], "gbnf");
+                assert_eq!(notices[0]["message"], texts.constraint_refusal_text(true));
             } else {
                 // Nothing was refused this time.
                 assert!(notices[0].is_null(), "{notices}");
@@ -397,7 +400,9 @@ async fn a_refused_contract_gets_the_next_weaker_form_with_a_notice() {
     let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
     let events = ask(&tambour, &thinking_request(&json!({}))).await;
     assert_eq!(joined_text(&events, "final_delta"), PROSE);
-    assert_eq!(events.last().unwrap().data["metadata"]["notices"][0]["ref"], "gbnf, lark");
+    let notice = &events.last().unwrap().data["metadata"]["notices"][0];
+    assert_eq!(notice["ref"], "gbnf, lark");
+    assert_eq!(notice["message"], texts.constraint_refusal_text(false), "no form is used");
     let events = ask(&tambour, &thinking_request(&json!({"constrain": "required"}))).await;
     assert_eq!(events.last().unwrap().data["code"], "upstream_unconstrained");
 }

@@ -223,10 +223,10 @@ impl Attempt {
         self.gathered.is_constrained = report.form.is_some();
         if !report.refused.is_empty() {
             let names: Vec<&str> = report.refused.iter().map(|form| form.name()).collect();
-            let code = "constraint_refused";
+            let message = options.texts.constraint_refusal_text(report.form.is_some());
             self.insert_event(Notice {
-                code: code.into(),
-                message: options.texts.notice_text(code).to_owned(),
+                code: "constraint_refused".into(),
+                message: message.to_owned(),
                 reference: Some(names.join(", ")),
             });
         }
