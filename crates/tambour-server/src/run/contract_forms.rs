@@ -6,10 +6,13 @@ use quick_cache::sync::Cache;
 use quick_cache::{OptionsBuilder, Weighter};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tambour::Options;
+use tambour::dialect::DialectEntry;
 
 use crate::base::cpu_pool::CpuPool;
 use crate::base::fail;
 use crate::base::problem::Problem;
+use crate::upstream::ConstraintForms;
 
 /// Maximum size of the cached contracts in bytes; one that is larger is not kept.
 const CACHE_BYTES: u64 = 32 << 20;
@@ -71,6 +74,34 @@ impl<T: Send + Sync + 'static> ContractFormCache<T> {
         };
         let (form, _) = self.0.get_or_insert_async(&key, write_form).await?;
         Ok(form)
+    }
+}
+
+/// Forms of a contract to send along, or the reason why it has none.
+pub(crate) type WrittenForms = Result<Arc<ConstraintForms>, String>;
+
+impl ContractFormCache<WrittenForms> {
+    /// Returns the forms of the dialect's contract under these options, which `content` describes completely. A
+    /// contract that has no forms is cached, too: to find out takes as long as to write them.
+    ///
+    /// # Errors
+    /// The owner's queue in the pool is full.
+    pub(crate) async fn forms(
+        &self,
+        pool: (&CpuPool, &str),
+        content: &Value,
+        entry: &'static DialectEntry,
+        options: Options,
+    ) -> Result<WrittenForms, Problem> {
+        let write = move || {
+            let forms = ConstraintForms::of_contract(entry, &options);
+            let forms =
+                forms.map(|forms| Arc::new(forms.unwrap_or_default())).map_err(|error| error.to_string());
+            let size = forms.as_ref().map_or_else(String::len, |forms| forms.size());
+            Ok((forms, size))
+        };
+        let forms = self.get(pool, content, write).await?;
+        Ok((*forms).clone())
     }
 }
 

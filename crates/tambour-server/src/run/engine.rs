@@ -16,7 +16,7 @@ use crate::base::problem::Problem;
 use crate::base::settings::Settings;
 use crate::base::token_counts::TokenCounts;
 use crate::config::reading_defaults::ReadingDefaults;
-use crate::run::contract_forms::ContractFormCache;
+use crate::run::contract_forms::{ContractFormCache, WrittenForms};
 use crate::run::dialogues::ParsedTemplateCache;
 use crate::run::keys::{Caller, KeyRegistry};
 use crate::run::live_run::LiveRun;
@@ -27,7 +27,6 @@ use crate::run::turns::ConversationQueues;
 use crate::store::{Figures, MessageRow, Store, UsageRow};
 use crate::telemetry::TraceHandle;
 use crate::tools::{DeskRegistry, SchemaCache};
-use crate::upstream::ConstraintForms;
 
 /// State that runs share.
 pub(crate) struct RunEngine {
@@ -46,7 +45,7 @@ pub(crate) struct RunEngine {
     /// Cache of contracts as clients read them.
     pub contract_texts: ContractFormCache<String>,
     /// Cache of contracts as they are sent along.
-    pub constraint_forms: ContractFormCache<Result<Arc<ConstraintForms>, String>>,
+    pub constraint_forms: ContractFormCache<WrittenForms>,
     /// Confirmations and tool results of clients that running messages wait for.
     pub desks: DeskRegistry,
     /// Queues for exclusive access to conversations and dialogues.

@@ -1,12 +1,14 @@
 //! Constraints sent along: each server's form, canaries, weaker forms, and the step that gave an answer.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tambour_server::upstream::Constrain;
 
+use crate::child_process::{run_async, run_passing_child};
 use crate::client::{Event, joined_text, stream_message_id};
-use crate::dialogues::{SAY_ACTION, round_answer, start_dialogue};
+use crate::dialogues::{SAY_ACTION, post_text, round_answer, start_dialogue};
 use crate::mock::{
     GOOD_REPLY, Gate, MockServer, ReceivedRequest, Step, reply_script, response_script, sse_frame,
 };
@@ -527,6 +529,45 @@ async fn rounds_of_dialogues_are_constrained_as_the_upstream_says() {
         assert_eq!(!sent.is_empty(), is_sent);
         assert_eq!(answer.text.contains("upstream_unconstrained"), !is_sent, "{}", answer.text);
     }
+}
+
+/// Contracts that were written for the cache in this process.
+static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Not a test: the process of the test below, whose hook it needs.
+#[test]
+#[ignore = "the test below runs it"]
+fn cached_rounds_child() {
+    tambour_server::fail::arm(|point| {
+        WRITTEN.fetch_add(usize::from(point == "contract"), Ordering::SeqCst);
+    });
+    run_async(async {
+        let answer: &'static str = round_answer(30, false, "一").leak();
+        let mock = scripted_server(server_form("llama.cpp"), |_| Behaviour::Obey, answer).await;
+        let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Required)).await;
+        for _ in 0..2 {
+            let id = start_dialogue(&tambour, &[SAY_ACTION]).await;
+            for _ in 0..2 {
+                let turn = post_text(&tambour, &id, "我有点明白了").await;
+                assert_eq!(turn["ai_message"], "一", "{turn}");
+            }
+        }
+        let sent = messages_of(&mock);
+        assert_eq!(sent.len(), 4);
+        assert!(sent.iter().all(|body| form_of(server_form("llama.cpp"), body).is_some()));
+        assert_eq!(WRITTEN.load(Ordering::SeqCst), 1, "written once for all rounds");
+        // Other texts are another contract.
+        let change = json!({"text_language": "en"});
+        assert_eq!(tambour.put("/api/v1/settings", &change).await.status, 200);
+        let id = start_dialogue(&tambour, &[SAY_ACTION]).await;
+        post_text(&tambour, &id, "hello").await;
+        assert_eq!(WRITTEN.load(Ordering::SeqCst), 2);
+    });
+}
+
+#[test]
+fn rounds_of_dialogues_write_their_contract_once() {
+    run_passing_child("constrained::cached_rounds_child", &json!(null));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tambour::Options;
-use tambour::dialect::{self, DialectEntry};
+use tambour::dialect;
 use tambour::verdict::ContractForm;
 
 use super::NewMessage;
@@ -76,23 +76,8 @@ impl NewMessage {
             content_of(options, offered_tools),
             app.settings().values,
         ]);
-        let options = options.clone();
-        let forms = app
-            .constraint_forms
-            .get((&app.cpu_pool, owner), &content, move || write_forms(entry, &options))
-            .await?;
-        (*forms).clone().map_err(|detail| Problem::invalid("grammar_impossible", detail))
+        let forms =
+            app.constraint_forms.forms((&app.cpu_pool, owner), &content, entry, options.clone()).await?;
+        forms.map_err(|detail| Problem::invalid("grammar_impossible", detail))
     }
-}
-
-/// Forms of a contract, or the reason why it has none.
-type WrittenForms = Result<Arc<ConstraintForms>, String>;
-
-/// Writes the forms of a contract; also returns their size in bytes. A contract that has no forms is cached, too: to
-/// find out takes as long as to write them.
-fn write_forms(entry: &'static DialectEntry, options: &Options) -> Result<(WrittenForms, usize), Problem> {
-    let forms = ConstraintForms::of_contract(entry, options);
-    let forms = forms.map(|forms| Arc::new(forms.unwrap_or_default())).map_err(|error| error.to_string());
-    let size = forms.as_ref().map_or_else(String::len, |forms| forms.size());
-    Ok((forms, size))
 }

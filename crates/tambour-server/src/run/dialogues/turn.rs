@@ -340,7 +340,7 @@ impl RunningDialogue<'_> {
         Ok(requests)
     }
 
-    /// Builds the model request of a call.
+    /// Builds the model request of a call, without its constraint.
     fn call_request(&self, call: &ModelCall) -> ModelRequest {
         let messages = call.messages.iter();
         let messages = messages.map(|message| Message::new(&message.role, message.content.clone()));
@@ -355,7 +355,6 @@ impl RunningDialogue<'_> {
             temperature: Some(call.temperature),
             max_tokens: Some(call.max_tokens),
             response_format: schema.as_ref().map(response_format),
-            constraint: self.constraint(call, schema),
             owner: self.row.owner.as_str().into(),
             ..ModelRequest::default()
         }
@@ -363,22 +362,40 @@ impl RunningDialogue<'_> {
 
     /// Returns the contract of a call to send along: the schema of a question, or that of an `ai_say` round; `None`
     /// if the reply is free text, or the upstream is not to get it.
-    fn constraint(&self, call: &ModelCall, schema: Option<Value>) -> Option<Constraint> {
+    ///
+    /// # Errors
+    /// The reply must be constrained, and the server is too busy to write the contract.
+    async fn constraint(&self, call: &ModelCall) -> Result<Option<Constraint>, Problem> {
         let is_required = match self.upstream.constrain().unwrap_or_default() {
-            Constrain::Off => return None,
+            Constrain::Off => return Ok(None),
             Constrain::Auto => false,
             Constrain::Required => true,
         };
-        let forms = match (schema, &call.kind) {
-            (Some(schema), _) => ConstraintForms::new(vec![(ConstraintForm::JsonSchema, schema)]),
-            (None, ReplyKind::Say { .. }) => {
-                let entry = tambour::dialect::find_dialect(call.kind.name()).ok()?;
-                // Without forms, a reply that must be constrained is an error of the upstream.
-                ConstraintForms::of_contract(entry, &self.options).ok().flatten().unwrap_or_default()
-            }
-            (None, _) => return None,
+        let forms = match (call.schema(&self.options), &call.kind) {
+            (Some(schema), _) => Arc::new(ConstraintForms::new(vec![(ConstraintForm::JsonSchema, schema)])),
+            (None, ReplyKind::Say { .. }) => match self.round_forms(call).await {
+                Ok(forms) => forms,
+                Err(problem) if is_required => return Err(problem),
+                Err(problem) => {
+                    tracing::debug!(detail = problem.detail(), "a contract is not sent along");
+                    return Ok(None);
+                }
+            },
+            (None, _) => return Ok(None),
         };
-        Some(Constraint { is_required, forms: Arc::new(forms), replaces_format: true })
+        Ok(Some(Constraint { is_required, forms, replaces_format: true }))
+    }
+
+    /// Returns the forms of the contract of an `ai_say` round. Without forms, a reply that must be constrained is an
+    /// error of the upstream.
+    async fn round_forms(&self, call: &ModelCall) -> Result<Arc<ConstraintForms>, Problem> {
+        let Ok(entry) = tambour::dialect::find_dialect(call.kind.name()) else { return Ok(Arc::default()) };
+        // Limits and texts are all that differs from the default options.
+        let texts = format!("{:?}", self.options.texts);
+        let content = json!(["dialogue", entry.name, self.options.limits, texts]);
+        let pool = (&self.engine.cpu_pool, &*self.row.owner);
+        let forms = self.engine.constraint_forms.forms(pool, &content, entry, self.options.clone()).await?;
+        Ok(forms.unwrap_or_default())
     }
 
     /// Builds the record of a call that begins; clients see it in the trace of the dialogue.
@@ -510,25 +527,41 @@ impl RunningDialogue<'_> {
         turn_log.next_reply();
         let mut reader = call.reader(&self.options).with_extensions(true).with_findings(true);
         let mut stop = std::pin::pin!(wait_stop(self.engine, self.client));
-        let open_result = loop {
-            let open_result = tokio::select! {
-                biased;
-                end = stop.as_mut() => Err(end),
-                open_result = self.upstream.open(&request) => open_result.map_err(InputEnd::Failed),
-            };
-            match open_result {
-                // A service that does not support schemas refuses the request at once; the prompt describes
-                // the schema in words too.
-                Err(InputEnd::Failed(failure))
-                    if !failure.retryable
-                        && request.response_format.is_some()
-                        && failure.code != UNCONSTRAINED_CODE
-                        && request.constraint.as_ref().is_none_or(|constraint| !constraint.is_required) =>
-                {
-                    (request.response_format, request.constraint) = (None, None);
-                    outcome.schema_refused = true;
+        let constraint = tokio::select! {
+            biased;
+            end = stop.as_mut() => Err(end),
+            constraint = self.constraint(call) => constraint.map_err(|problem| {
+                InputEnd::Failed(new_failure(problem.code(), problem.detail(), problem.is_retryable()))
+            }),
+        };
+        let open_result = match constraint {
+            Err(end) => Err(end),
+            Ok(constraint) => {
+                request.constraint = constraint;
+                loop {
+                    let open_result = tokio::select! {
+                        biased;
+                        end = stop.as_mut() => Err(end),
+                        open_result = self.upstream.open(&request) => open_result.map_err(InputEnd::Failed),
+                    };
+                    match open_result {
+                        // A service that does not support schemas refuses the request at once; the prompt describes
+                        // the schema in words too.
+                        Err(InputEnd::Failed(failure))
+                            if !failure.retryable
+                                && request.response_format.is_some()
+                                && failure.code != UNCONSTRAINED_CODE
+                                && request
+                                    .constraint
+                                    .as_ref()
+                                    .is_none_or(|constraint| !constraint.is_required) =>
+                        {
+                            (request.response_format, request.constraint) = (None, None);
+                            outcome.schema_refused = true;
+                        }
+                        open_result => break open_result,
+                    }
                 }
-                open_result => break open_result,
             }
         };
         match open_result {
