@@ -1,13 +1,12 @@
 //! Whole replies: checked, repaired, sanitized; contracts of dialects; outcome of a pipeline.
 
 use serde_json::Value;
-use tambour::dialect::{self, DIALECTS, DialectEntry};
+use tambour::dialect;
 use tambour::error::{Error, Result};
 use tambour::event::{Event, JoinedEvents};
-use tambour::grammar::GrammarFormat;
 use tambour::html::{HtmlMode, sanitize};
 use tambour::limits::Limits;
-use tambour::verdict::Contract;
+use tambour::verdict::{self, Contract};
 use tambour::{Finding, InputEnd, Options, Pipeline, Profile};
 
 use crate::records::{Outcome, Repair, Verdict};
@@ -74,46 +73,25 @@ pub enum ContractForm {
     Json(Value),
 }
 
-/// Names of the forms of a contract.
-pub const CONTRACT_FORMATS: [&str; 5] = ["prompt", "json-schema", "lark", "gbnf", "structural-tag"];
-
 /// Returns format instructions for a system prompt, a JSON Schema, or a grammar for constrained decoding, as
 /// `tambour contract show` does.
 ///
 /// # Errors
 /// The dialect or the form is unknown, the dialect has no such form, or its schema makes too large a grammar.
 pub fn contract(dialect: &str, format: &str, options: &Options) -> Result<ContractForm> {
-    let entry = dialect::find_dialect(dialect)?;
-    let grammar = |format| match Contract::Dialect(entry).grammar(options)? {
-        Some(grammar) => Ok(grammar.write(format)),
-        None => Err(missing_form(entry, "grammar", |entry| entry.grammar.is_some())),
-    };
-    Ok(match format {
-        "prompt" => match entry.prompt {
-            Some(prompt) => ContractForm::Text(prompt(options).text()),
-            None => return Err(missing_form(entry, "format instructions", |entry| entry.prompt.is_some())),
-        },
-        "json-schema" => match entry.schema {
-            Some(schema) => ContractForm::Json(schema(options)),
-            None => return Err(missing_form(entry, "JSON Schema", |entry| entry.schema.is_some())),
-        },
-        "lark" => ContractForm::Text(grammar(GrammarFormat::Lark)?),
-        "gbnf" => ContractForm::Text(grammar(GrammarFormat::Gbnf)?),
-        "structural-tag" => {
-            let text = grammar(GrammarFormat::StructuralTag)?;
-            let value = serde_json::from_str(&text);
-            ContractForm::Json(
-                value.map_err(|error| Error::invalid_json("the structural tag", &text, error))?,
-            )
-        }
-        _ => return Err(Error::unknown("format", format, CONTRACT_FORMATS)),
-    })
-}
-
-/// Error that a dialect lacks `form`; it lists the dialects for which `has_form` is true.
-fn missing_form(entry: &DialectEntry, form: &str, has_form: fn(&DialectEntry) -> bool) -> Error {
-    let names: Vec<&str> = DIALECTS.iter().filter(|entry| has_form(entry)).map(|entry| entry.name).collect();
-    Error::invalid(format!("`{}` has no {form}; available for {}", entry.name, names.join(", ")))
+    let contract = Contract::Dialect(dialect::find_dialect(dialect)?);
+    let form = verdict::ContractForm::from_name(format)?;
+    if form == verdict::ContractForm::JsonSchema
+        && let Some(schema) = contract.json_schema(options)
+    {
+        return Ok(ContractForm::Json(schema));
+    }
+    let text = contract.write(form, options)?;
+    if !form.is_json() {
+        return Ok(ContractForm::Text(text));
+    }
+    let value = serde_json::from_str(&text);
+    Ok(ContractForm::Json(value.map_err(|error| Error::invalid_json("the structural tag", &text, error))?))
 }
 
 /// Returns the calls, notices, decisions and updates of a reply so far.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tambour::event::{
     AsideKind, Event, EventCollector, Extension, Failure, Notice, ToolCall, ToolError, ToolResult,
 };
+use tambour::verdict::{Contract, ContractForm};
 use tambour::{InputEnd, Options, Pipeline};
 use tambour_bindings::options::build_options;
 use tambour_bindings::replies;
@@ -155,6 +156,37 @@ fn classes_come_after_those_that_they_need() {
         assert!(known.insert(definition.name.clone()), "{} is there twice", definition.name);
     }
     assert!(known.len() > 45, "{known:?}");
+}
+
+#[test]
+fn contracts_are_those_of_the_command() {
+    let options = Options::default();
+    for entry in tambour::dialect::DIALECTS {
+        let contract = Contract::Dialect(entry);
+        for form in ContractForm::ALL {
+            let given = replies::contract(entry.name, form.name(), &options);
+            let text = match contract.write(form, &options) {
+                Ok(text) => text,
+                Err(error) => {
+                    let message = given.expect_err("no such form").to_string();
+                    assert_eq!(message, error.to_string());
+                    continue;
+                }
+            };
+            match given.expect("the same form") {
+                replies::ContractForm::Text(given) => {
+                    assert_eq!(given, text, "{} {}", entry.name, form.name())
+                }
+                replies::ContractForm::Json(given) => {
+                    let value: Value = serde_json::from_str(&text).expect("JSON");
+                    assert_eq!(given, value, "{} {}", entry.name, form.name());
+                    assert_eq!(given["$comment"].is_string(), form == ContractForm::JsonSchema);
+                }
+            }
+        }
+    }
+    let message = replies::contract("plain", "xml", &options).expect_err("no form").to_string();
+    assert!(message.contains("json-schema"), "{message}");
 }
 
 #[test]

@@ -130,14 +130,15 @@ def contract(
     """Returns what a model is told or constrained by, for a dialect.
 
     `prompt` are instructions for a system prompt (`text_language="en"` for English), `lark` and `gbnf` are grammars, all
-    of them text; `json-schema` and `structural-tag` are JSON values.
+    of them text; `json-schema` and `structural-tag` are JSON values. What a schema does not state is in its `$comment`,
+    which validators ignore.
 
     Raises `TambourError` if the dialect has no such form.
 
     >>> contract("thinkingml", text_language="en").startswith("Write your whole reply in the form")
     True
-    >>> contract("json_value", "json-schema", json_value_schema={"type": "array"})
-    {'type': 'array'}
+    >>> contract("json_value", "json-schema", json_value_schema={"type": "array"})["type"]
+    'array'
     """
     return _native.contract(name, format, dict(options))
 

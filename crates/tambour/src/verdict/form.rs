@@ -105,8 +105,7 @@ impl Contract {
                 return entry.prompt.map(|prompt| prompt(options).text()).ok_or_else(missing);
             }
             ContractForm::JsonSchema => {
-                let mut schema = entry.schema.ok_or_else(missing)?(options);
-                self.add_notes(&mut schema, options);
+                let schema = self.json_schema(options).ok_or_else(missing)?;
                 return Ok(format!("{schema:#}\n"));
             }
             ContractForm::Lark => GrammarFormat::Lark,
@@ -114,6 +113,16 @@ impl Contract {
             ContractForm::StructuralTag => GrammarFormat::StructuralTag,
         };
         Ok(self.grammar(options)?.ok_or_else(missing)?.write(format))
+    }
+
+    /// Returns the JSON Schema of what a model writes under these options, with notes on what it does not state as
+    /// `$comment`; `None` if the contract has none.
+    #[must_use]
+    pub fn json_schema(self, options: &Options) -> Option<Value> {
+        let Contract::Dialect(entry) = self else { return None };
+        let mut schema = entry.schema?(options);
+        self.add_notes(&mut schema, options);
+        Some(schema)
     }
 
     /// Adds to a schema of the contract, as `$comment`, what a schema cannot say; validators ignore it.
