@@ -42,6 +42,9 @@ pub(super) fn write(run: &RunFolder, plan: &EvalPlan, folder: &Path) -> Result<(
         has_reply[pair] |= group.first.error.is_none();
         Ok(())
     })?;
+    let mut source_has_reply = vec![false; plan.sources.len()];
+    let replied = plan.pairs.iter().zip(&has_reply).filter(|(_, has_reply)| **has_reply);
+    replied.for_each(|(pair, _)| source_has_reply[pair.source] = true);
     let mut is_written = vec![false; plan.pairs.len()];
     run.read_replies(plan, |pair, group| {
         let is_replaced = group.first.error.is_some() && has_reply[pair];
@@ -62,7 +65,7 @@ pub(super) fn write(run: &RunFolder, plan: &EvalPlan, folder: &Path) -> Result<(
         file.flush().with_context(|| format!("cannot write in {}", folder.display()))?;
     }
     write_text(&folder.join("eval.toml"), &evaluation(plan, &file_names, folder)?)?;
-    write_text(&folder.join("tambour.toml"), &configuration(plan, &file_names)?)
+    write_text(&folder.join("tambour.toml"), &configuration(plan, &file_names, &source_has_reply)?)
 }
 
 /// Returns a file name for each source: its name, without characters that file systems refuse.
@@ -191,14 +194,21 @@ fn comment(text: &str) -> String {
     text.chars().map(output::visible_char).collect()
 }
 
-/// Writes a configuration with a replay upstream for each recorded file.
-fn configuration(plan: &EvalPlan, file_names: &[String]) -> Result<String> {
-    let upstreams: Map<String, Value> = plan
-        .sources
-        .iter()
-        .zip(file_names)
-        .map(|(source, file)| (source.name.clone(), json!({"kind": "replay", "url": file})))
-        .collect();
+/// Writes a configuration with a replay upstream for each recorded file. A file without a reply is left out, and
+/// named on standard error: no server starts with it.
+fn configuration(plan: &EvalPlan, file_names: &[String], source_has_reply: &[bool]) -> Result<String> {
+    let mut upstreams = Map::new();
+    for ((source, file), has_reply) in plan.sources.iter().zip(file_names).zip(source_has_reply) {
+        if *has_reply {
+            upstreams.insert(source.name.clone(), json!({"kind": "replay", "url": file}));
+            continue;
+        }
+        let message = format!(
+            "the source `{}` has no reply, so tambour.toml has no upstream that replays it",
+            source.name
+        );
+        output::print_error(&message);
+    }
     let text = toml::to_string(&json!({"upstreams": upstreams}))?;
     Ok(format!("# Start the server in this folder: `tambour serve --config tambour.toml`.\n{text}"))
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use tambour_server::upstream::RecordedReplies;
 
 use super::model::{Answer, ScriptedModel, last_text};
 use super::{PLAIN, eval, records, report};
@@ -276,6 +277,17 @@ fn a_recording_keeps_failures_and_the_prices_of_each_source() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     // Control characters of a failure's message do not reach the terminal.
     assert!(ran.stderr.contains("down\u{241b}]0;x") && !ran.stderr.contains("\n::error::"), "{ran:?}");
+    // No server could start with a recording that has no reply.
+    let message = "the source `b` has no reply, so tambour.toml has no upstream that replays it";
+    assert!(ran.stderr.contains(message) && !ran.stderr.contains("source `a`"), "{}", ran.stderr);
+    let configuration = std::fs::read_to_string(folder.join("kept/tambour.toml")).expect("a configuration");
+    let configuration: toml::Table = toml::from_str(&configuration).expect("TOML");
+    let upstreams = configuration["upstreams"].as_table().expect("a table");
+    assert_eq!(upstreams.keys().collect::<Vec<_>>(), ["a"]);
+    for upstream in upstreams.values() {
+        let file = folder.join("kept").join(upstream["url"].as_str().expect("a file"));
+        RecordedReplies::load_file(&file).expect("recordings");
+    }
     let measured: Value = serde_json::from_str(&ran.stdout).expect("a report");
     assert!(measured["rows"][1]["cost"].as_f64().is_some_and(|cost| cost > 0.0), "{measured}");
     write_file(&folder, "kept/e.toml", std::fs::read(folder.join("kept/eval.toml")).expect("an evaluation"));
