@@ -441,6 +441,82 @@ async fn a_refusal_within_a_stream_gets_the_next_weaker_form() {
 }
 
 #[tokio::test]
+async fn an_error_after_the_first_text_is_no_refusal() {
+    // A refusal after text that the client may have is an error of the reply: nothing is asked again.
+    let mock = MockServer::start_with(|request: &ReceivedRequest| {
+        let Some((_, content)) = form_of(server_form("llama.cpp"), &request.body) else {
+            return reply_script(PROSE, 9);
+        };
+        if content.contains(CANARY_WORD) {
+            return reply_script(CANARY_WORD, 9);
+        }
+        let begun =
+            json!({"choices": [{"index": 0, "delta": {"content": "<serp>Sums.</serp>\n<thinking>"}}]});
+        let error = json!({"error": {"message": "Failed to compile the grammar"}});
+        vec![Step::Send(sse_frame(&begun)), Step::Send(sse_frame(&error)), Step::End]
+    })
+    .await;
+    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
+    for round in 1..=2 {
+        let events = ask(&tambour, &thinking_request(&json!({}))).await;
+        let end = events.last().unwrap();
+        assert_eq!(end.name, "error", "{events:#?}");
+        assert_ne!(end.data["code"], "upstream_unconstrained", "{}", end.data);
+        assert!(!end.data.to_string().contains("constraint_refused"), "{}", end.data);
+        let forms: Vec<&str> = messages_of(&mock)
+            .iter()
+            .map(|body| form_of(server_form("llama.cpp"), body).expect("constrained").0)
+            .collect();
+        // Nothing is remembered against the form either.
+        assert_eq!(forms, vec!["gbnf"; round]);
+    }
+    let metrics = tambour.get("/metrics").await.text;
+    assert!(!metrics.contains("tambour_upstream_constraint_refusals_total{"), "{metrics}");
+}
+
+#[tokio::test]
+async fn models_of_one_server_are_probed_apart() {
+    // One model obeys, the other does not; they differ in nothing else.
+    let server = server_form("llama.cpp");
+    let mock = MockServer::start_with(move |request: &ReceivedRequest| {
+        let obeys = request.body["model"] == "obedient";
+        match form_of(server, &request.body) {
+            Some((_, content)) if obeys && content.contains(CANARY_WORD) => reply_script(CANARY_WORD, 9),
+            Some(_) if obeys => reply_script(GOOD_REPLY, 9),
+            _ => reply_script(PROSE, 9),
+        }
+    })
+    .await;
+    let url = format!("openai=http://{}/v1", mock.address);
+    let tambour = TestServer::start(&mock, |config| {
+        config.add_upstream(&url, Some("obedient".to_owned())).unwrap();
+        let upstream = config.upstreams.get_mut("openai").unwrap();
+        (upstream.constrain, upstream.server) = (Some(Constrain::Auto), Some("llama.cpp".to_owned()));
+        let mut other = upstream.clone();
+        other.model = Some("wilful".to_owned());
+        config.upstreams.insert("other".to_owned(), other);
+    })
+    .await;
+    for _ in 0..2 {
+        for (upstream, expected) in [("openai", "constrained"), ("other", "fallback")] {
+            let events = ask(&tambour, &thinking_request(&json!({"upstream": upstream}))).await;
+            assert_eq!(end_yield(&events), expected, "{upstream}: {events:#?}");
+        }
+    }
+    // Each model was probed once, and only what one has obeyed is sent to it.
+    let probes = |model: &str| {
+        let bodies = mock.requests().into_iter().map(|request| request.body);
+        bodies
+            .filter(|body| body["model"] == model && body.to_string().contains("How much is 2 + 2?"))
+            .count()
+    };
+    assert_eq!([probes("obedient"), probes("wilful")], [server.forms.len(); 2]);
+    let sent = messages_of(&mock);
+    assert_eq!(sent.len(), 4);
+    assert!(sent.iter().all(|body| (body["model"] == "obedient") == form_of(server, body).is_some()));
+}
+
+#[tokio::test]
 async fn a_refusal_without_a_reason_is_answered_plainly_on_auto() {
     let mock = MockServer::start_with(|request: &ReceivedRequest| {
         match form_of(server_form("llama.cpp"), &request.body) {
