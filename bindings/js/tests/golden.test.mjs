@@ -22,6 +22,8 @@ const MAX_SMALL = 4096;
 
 const golden = loadGolden();
 const replies = golden.filter((row) => row.events !== undefined);
+/** Ways of cutting, or sources, of a row: all of them, or some where the engine is WebAssembly. */
+const thin = (ways, index) => (isWasm ? [ways[index % ways.length]] : ways);
 const small = replies.filter((row) => row.input.length <= MAX_SMALL);
 
 test("J-038: a whole reply, as bytes and as text", () => {
@@ -58,13 +60,11 @@ test("J-038: UTF-16 unit by unit, cut within surrogate pairs", () => {
 
 test("J-038: random cuts of bytes and of text", () => {
   replies.forEach((row, index) => {
-    for (let seed = 0; seed < 2; seed += 1) {
-      const cuts = randomCuts(row.input.length, 10_000 * seed + index);
-      assertSame(row, cut(row.input, cuts), `cut at ${cuts}`);
-    }
-    if (row.text === undefined) return;
-    const cuts = randomCuts(row.text.length, index);
-    assertSame(row, cut(row.text, cuts), `text cut at ${cuts}`);
+    const data = [row.input, row.input, row.text ?? row.input];
+    thin([0, 1, 2], index).forEach((way) => {
+      const cuts = randomCuts(data[way].length, 10_000 * way + index);
+      assertSame(row, cut(data[way], cuts), `${way === 2 ? "text " : ""}cut at ${cuts}`);
+    });
   });
 });
 
@@ -97,14 +97,16 @@ function toStream(chunks) {
 }
 
 /** Sources of a reply in all forms that `decode` takes. */
-function* sources(row, chunks) {
-  yield ["bytes", row.input];
-  yield ["buffer", row.input.buffer.slice(row.input.byteOffset, row.input.byteOffset + row.input.length)];
-  if (row.text !== undefined) yield ["text", row.text];
-  yield ["array", chunks];
-  yield ["generator", chunks.values()];
-  yield ["asynchronous generator", later(chunks)];
-  yield ["stream", toStream(chunks)];
+function sources(row, chunks) {
+  return [
+    ["bytes", row.input],
+    ["buffer", row.input.slice().buffer],
+    ["text", row.text ?? row.input],
+    ["array", chunks],
+    ["generator", chunks.values()],
+    ["asynchronous generator", later(chunks)],
+    ["stream", toStream(chunks)],
+  ];
 }
 
 test("J-038: sources of every kind", async () => {
@@ -113,7 +115,7 @@ test("J-038: sources of every kind", async () => {
     const settings = decodeSettings(row);
     if (settings === undefined) continue;
     const chunks = cut(row.input, randomCuts(row.input.length, index));
-    for (const [how, source] of sources(row, chunks)) {
+    for (const [how, source] of thin(sources(row, chunks), index)) {
       const reader = decode(source, settings);
       const events = [];
       for await (const event of reader) events.push(event);
@@ -137,9 +139,9 @@ test("J-038: a stream of events", async () => {
 });
 
 test("findings as events are those of the list", () => {
-  for (const row of replies) {
+  for (const [index, row] of replies.entries()) {
     const settings = decodeSettings(row);
-    if (settings === undefined) continue;
+    if (settings === undefined || (isWasm && index % 3 !== 0)) continue;
     const reader = decode(row.input, { ...settings, findings: true });
     const events = [...reader];
     const found = events.filter((event) => event.event === "finding").map((event) => event.data);
@@ -150,9 +152,9 @@ test("findings as events are those of the list", () => {
 
 test("verdicts", () => {
   let failed = 0;
-  for (const row of golden) {
+  for (const [index, row] of golden.entries()) {
     if (row.verdict === undefined) continue;
-    for (const text of [row.input, row.text].filter((text) => text !== undefined)) {
+    for (const text of thin([row.input, row.text ?? row.input], index)) {
       const verdict = check(text, { contract: row.dialect, ...row.options, profile: "strict" });
       assert.equal(verdict.contract, row.verdict.contract, row.name);
       assertEqual(verdict.findings, row.verdict.findings, row.name);
