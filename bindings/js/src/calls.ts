@@ -38,7 +38,9 @@ export class CallCollector {
 
   /** @param options - Those of the pipeline. */
   constructor(options: Options) {
-    this.#left = (options["limits.input"] ?? MAX_LENGTH) + 1;
+    // Options may be written with `_` as well.
+    const { limits_input: limit = options["limits.input"] } = options as { limits_input?: number };
+    this.#left = (limit ?? MAX_LENGTH) + 1;
   }
 
   /**

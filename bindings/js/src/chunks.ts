@@ -15,17 +15,20 @@ const encoder = new TextEncoder();
  */
 export function encodeText(text: string): Uint8Array {
   if (isWellFormed(text)) return encoder.encode(text);
-  const parts: number[][] = [];
-  for (const character of text) {
-    const unit = character.charCodeAt(0);
-    const isLone = character.length === 1 && unit >= 0xd800 && unit <= 0xdfff;
-    parts.push(
-      isLone
-        ? [0xe0 | (unit >> 12), 0x80 | ((unit >> 6) & 0x3f), 0x80 | (unit & 0x3f)]
-        : [...encoder.encode(character)],
-    );
+  // A unit of UTF-16 takes three bytes at most.
+  const bytes = new Uint8Array(3 * text.length);
+  let length = 0;
+  let start = 0;
+  for (const { 0: surrogate, index } of text.matchAll(/\p{Surrogate}/gu)) {
+    length += encoder.encodeInto(text.slice(start, index), bytes.subarray(length)).written;
+    const unit = surrogate.charCodeAt(0);
+    bytes[length++] = 0xe0 | (unit >> 12);
+    bytes[length++] = 0x80 | ((unit >> 6) & 0x3f);
+    bytes[length++] = 0x80 | (unit & 0x3f);
+    start = index + 1;
   }
-  return Uint8Array.from(parts.flat());
+  length += encoder.encodeInto(text.slice(start), bytes.subarray(length)).written;
+  return bytes.subarray(0, length);
 }
 
 /** Returns whether a text has no lone surrogate. */
@@ -33,6 +36,13 @@ export function isWellFormed(text: string): boolean {
   // Older browsers lack the method.
   const method = (text as { isWellFormed?: () => boolean }).isWellFormed;
   return method === undefined ? !/\p{Surrogate}/u.test(text) : method.call(text);
+}
+
+/** Splits a text from half a character at its end. */
+export function splitHalf(text: string): [text: string, half: string] {
+  const last = text.charCodeAt(text.length - 1);
+  const isHalf = last >= 0xd800 && last <= 0xdbff;
+  return isHalf ? [text.slice(0, -1), text.slice(-1)] : [text, ""];
 }
 
 /** Bytes of a text or a file of the caller. */
@@ -56,25 +66,44 @@ export function isAsync<T>(
   return typeof source === "object" && (Symbol.asyncIterator in source || "getReader" in source);
 }
 
-/** Iterates over a stream, also where streams are not iterable. */
-export function iterate<T>(source: AsyncIterable<T> | ReadableStream<T>): AsyncIterable<T> {
-  return Symbol.asyncIterator in source ? source : readStream(source);
+/** Refuses what is no source of items. */
+export function checkSource(source: unknown): void {
+  if (typeof source === "string") return;
+  const isObject = (typeof source === "object" && source !== null) || typeof source === "function";
+  const isSource =
+    isObject && (Symbol.iterator in source || Symbol.asyncIterator in source || "getReader" in source || isChunk(source));
+  if (!isSource) throw new TypeError(`expected a string, bytes, a stream or an iterable, not ${describe(source)}`);
 }
 
-async function* readStream<T>(stream: ReadableStream<T>): AsyncGenerator<T> {
+/** Iterates over a stream, also where streams are not iterable. */
+export function iterate<T>(source: AsyncIterable<T> | ReadableStream<T>): AsyncIterable<T> {
+  if (Symbol.asyncIterator in source) return source;
+  return { [Symbol.asyncIterator]: () => readStream(source) };
+}
+
+function readStream<T>(stream: ReadableStream<T>): AsyncIterator<T, undefined> {
   const reader = stream.getReader();
-  let isComplete = false;
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      isComplete = done;
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    if (!isComplete) await reader.cancel().catch(() => undefined);
-    reader.releaseLock();
-  }
+  return {
+    async next() {
+      try {
+        const { done, value } = await reader.read();
+        if (!done) return { done, value };
+      } catch (error) {
+        reader.releaseLock();
+        throw error;
+      }
+      reader.releaseLock();
+      return { done: true, value: undefined };
+    },
+    async return() {
+      try {
+        await reader.cancel();
+      } finally {
+        reader.releaseLock();
+      }
+      return { done: true, value: undefined };
+    },
+  };
 }
 
 function describe(value: unknown): string {

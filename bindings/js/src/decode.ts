@@ -1,7 +1,7 @@
 /** `decode`: chunks in, events out. */
 
-import { type AsyncChunkSource, type Chunk, type ChunkSource, isAsync, isChunk } from "./chunks.js";
-import { type FinishReason, Pipeline, type PipelineSettings } from "./pipeline.js";
+import { type AsyncChunkSource, checkSource, type Chunk, type ChunkSource, isAsync, isChunk } from "./chunks.js";
+import { checkReason, type FinishReason, Pipeline, type PipelineSettings } from "./pipeline.js";
 import { AsyncReader, type Adapter, SyncReader } from "./readers.js";
 import type { Event } from "./types.js";
 
@@ -32,6 +32,7 @@ class ChunkAdapter implements Adapter<Chunk> {
 /** Makes the pipeline and the adapter of settings. */
 export function open(settings: DecodeSettings): [Pipeline, ChunkAdapter] {
   const { finish = "stop", incomplete = false, ...rest } = settings;
+  checkReason(finish);
   return [new Pipeline(rest), new ChunkAdapter(finish, incomplete)];
 }
 
@@ -45,7 +46,7 @@ export function open(settings: DecodeSettings): [Pipeline, ChunkAdapter] {
  * for await (const event of decode(response.body, { dialect: "thinkingml" })) {
  *   if (event.event === "final_delta") process.stdout.write(event.data.text);
  * }
- * @throws TambourError for an unknown dialect or option.
+ * @throws TambourError for an unknown dialect, option or finish reason.
  */
 export function decode(chunks: AsyncChunkSource, settings?: DecodeSettings): AsyncReader<Chunk>;
 export function decode(chunks: ChunkSource, settings?: DecodeSettings): SyncReader<Chunk>;
@@ -53,6 +54,7 @@ export function decode(
   chunks: ChunkSource | AsyncChunkSource,
   settings: DecodeSettings = {},
 ): SyncReader<Chunk> | AsyncReader<Chunk> {
+  checkSource(chunks);
   const [pipeline, adapter] = open(settings);
   if (isAsync(chunks)) return new AsyncReader(pipeline, adapter, chunks);
   return new SyncReader(pipeline, adapter, isChunk(chunks) ? [chunks] : chunks);

@@ -28,12 +28,12 @@ export class Handle {
   constructor(private readonly session: Session) {}
 
   static open(engine: Engine, kind: string, parameters: unknown): Handle {
-    const text = JSON.stringify(parameters);
+    const text = toJson(parameters);
     return new Handle(attempt(() => engine.Session.open(kind, text)));
   }
 
   openNext(kind: string, parameters: unknown): Handle {
-    const text = JSON.stringify(parameters);
+    const text = toJson(parameters);
     return new Handle(attempt(() => this.session.openNext(kind, text)));
   }
 
@@ -55,7 +55,7 @@ export class Handle {
   }
 
   call(method: string, parameters: unknown = null): unknown {
-    const text = JSON.stringify(parameters);
+    const text = toJson(parameters);
     return parse(attempt(() => this.session.call(method, text)));
   }
 
@@ -64,9 +64,22 @@ export class Handle {
   }
 }
 
+/**
+ * Writes a value as JSON. Lone surrogates, which JSON texts of services may have but Unicode has not, become U+FFFD.
+ *
+ * @throws TypeError if the value is none that JSON can say.
+ */
+export function toJson(value: unknown): string {
+  const text = JSON.stringify(value) as string | undefined;
+  if (text === undefined) throw new TypeError(`a ${typeof value} is not a JSON value`);
+  // Surrogates are written as escapes only where they are alone. Other escapes are skipped, as in "\\ud800".
+  if (!text.includes("\\ud")) return text;
+  return text.replace(/\\(?:(ud[89a-f][0-9a-f]{2})|.)/g, (escape, lone) => (lone === undefined ? escape : "\ufffd"));
+}
+
 /** Calls a function of the engine. */
 export function callEngine(engine: Engine, name: string, parameters: unknown, input: Uint8Array): unknown {
-  const text = JSON.stringify(parameters);
+  const text = toJson(parameters);
   return parse(attempt(() => engine.call(name, text, input)));
 }
 

@@ -1,10 +1,10 @@
 /** `decodeInto`: a reply as a value of a schema, partial while it streams. */
 
-import { type AsyncChunkSource, type Chunk, type ChunkSource, isAsync, isChunk, iterate } from "./chunks.js";
+import { type AsyncChunkSource, checkSource, type Chunk, type ChunkSource, isAsync, isChunk, iterate } from "./chunks.js";
 import { DecodeError } from "./errors.js";
 import type { Options } from "./options.js";
 import { PartialValue } from "./partial.js";
-import { type FinishReason, Pipeline } from "./pipeline.js";
+import { checkReason, type FinishReason, Pipeline } from "./pipeline.js";
 import type { Event, Failure, Finding, Outcome } from "./types.js";
 
 /** Schema of a validator such as zod, valibot or arktype: https://standardschema.dev. */
@@ -51,7 +51,8 @@ class Target<T> {
     private readonly schema: StandardSchema<T> | JsonSchema,
     private readonly settings: IntoSettings,
   ) {
-    const { finish: _, incomplete: __, ...options } = settings;
+    const { finish = "stop", incomplete: _, ...options } = settings;
+    checkReason(finish);
     const jsonSchema = toJsonSchema(schema);
     const all = jsonSchema === undefined ? options : { ...options, "json_value.schema": jsonSchema };
     this.pipeline = new Pipeline({ ...all, dialect: "json_value", extensions: false });
@@ -152,9 +153,12 @@ abstract class PartialsBase<T> {
 /** Iterator of a value as it grows; the last item is the valid value. */
 export class Partials<T> extends PartialsBase<T> implements IterableIterator<Partial<T> | T> {
   #values: Generator<Partial<T> | T, undefined>;
+  /** Source that nothing has read from yet. */
+  #unread: Iterable<Chunk> | undefined;
 
   constructor(schema: StandardSchema<T> | JsonSchema, chunks: Iterable<Chunk>, settings: IntoSettings) {
     super(schema, settings);
+    this.#unread = chunks;
     this.#values = this.#read(chunks);
   }
 
@@ -177,12 +181,17 @@ export class Partials<T> extends PartialsBase<T> implements IterableIterator<Par
   }
 
   next(): IteratorResult<Partial<T> | T, undefined> {
+    this.#unread = undefined;
     return this.#values.next();
   }
 
   /** Stops reading, and closes the source. */
   return(): IteratorResult<Partial<T> | T, undefined> {
-    return this.#values.return(undefined);
+    const unread = this.#unread;
+    this.#unread = undefined;
+    const end = this.#values.return(undefined);
+    if (unread !== undefined) unread[Symbol.iterator]().return?.();
+    return end;
   }
 
   /** Reads the rest of the reply; returns the valid value. */
@@ -195,14 +204,17 @@ export class Partials<T> extends PartialsBase<T> implements IterableIterator<Par
 /** Asynchronous iterator of a value as it grows; the last item is the valid value. */
 export class AsyncPartials<T> extends PartialsBase<T> implements AsyncIterableIterator<Partial<T> | T> {
   #values: AsyncGenerator<Partial<T> | T, undefined>;
+  /** Source that nothing has read from yet. */
+  #unread: AsyncIterable<Chunk> | undefined;
 
   constructor(schema: StandardSchema<T> | JsonSchema, chunks: AsyncChunkSource, settings: IntoSettings) {
     super(schema, settings);
-    this.#values = this.#read(chunks);
+    this.#unread = iterate(chunks);
+    this.#values = this.#read(this.#unread);
   }
 
-  async *#read(chunks: AsyncChunkSource): AsyncGenerator<Partial<T> | T, undefined> {
-    for await (const chunk of iterate(chunks)) {
+  async *#read(chunks: AsyncIterable<Chunk>): AsyncGenerator<Partial<T> | T, undefined> {
+    for await (const chunk of chunks) {
       if (this.target.push(chunk)) yield this.target.partial.value as Awaited<Partial<T>>;
     }
     const value = await this.target.validate(this.target.finish());
@@ -216,12 +228,17 @@ export class AsyncPartials<T> extends PartialsBase<T> implements AsyncIterableIt
   }
 
   next(): Promise<IteratorResult<Partial<T> | T, undefined>> {
+    this.#unread = undefined;
     return this.#values.next();
   }
 
   /** Stops reading, and closes the source. */
-  return(): Promise<IteratorResult<Partial<T> | T, undefined>> {
-    return this.#values.return(undefined);
+  async return(): Promise<IteratorResult<Partial<T> | T, undefined>> {
+    const unread = this.#unread;
+    this.#unread = undefined;
+    const end = await this.#values.return(undefined);
+    if (unread !== undefined) await unread[Symbol.asyncIterator]().return?.();
+    return end;
   }
 
   /** Reads the rest of the reply; returns the valid value. */
@@ -258,6 +275,7 @@ export function decodeInto<T>(
   chunks: ChunkSource | AsyncChunkSource,
   settings: IntoSettings = {},
 ): Partials<T> | AsyncPartials<T> {
+  checkSource(chunks);
   if (isAsync(chunks)) return new AsyncPartials(schema, chunks, settings);
   return new Partials(schema, isChunk(chunks) ? [chunks] : chunks, settings);
 }

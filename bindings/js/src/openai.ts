@@ -10,7 +10,7 @@
  */
 
 import { CallCollector, get, getText } from "./calls.js";
-import { isAsync } from "./chunks.js";
+import { checkSource, isAsync } from "./chunks.js";
 import type { Options } from "./options.js";
 import { type FinishReason, Pipeline, type PipelineSettings } from "./pipeline.js";
 import { type Adapter, AsyncReader, SyncReader } from "./readers.js";
@@ -45,7 +45,7 @@ class OpenAiAdapter implements Adapter<unknown> {
   }
 
   #pushChunk(pipeline: Pipeline, chunk: unknown): Event[] {
-    const events: Event[] = [];
+    const events: Event[][] = [];
     setUsage(pipeline, get(chunk, "usage"));
     const error = get(chunk, "error");
     if (error !== undefined && error !== null) this.#fail(error);
@@ -55,10 +55,10 @@ class OpenAiAdapter implements Adapter<unknown> {
       const delta = get(choice, "delta");
       // Services name the field of reasoning in two ways.
       const reasoning = getText(delta, "reasoning_content") || getText(delta, "reasoning");
-      if (reasoning !== "") events.push(...pipeline.pushReasoning(reasoning));
+      if (reasoning !== "") events.push(pipeline.pushReasoning(reasoning));
       for (const name of ["content", "refusal"]) {
         const text = getText(delta, name);
-        if (text !== "") events.push(...pipeline.push(text));
+        if (text !== "") events.push(pipeline.push(text));
       }
       const calls = get(delta, "tool_calls");
       for (const call of Array.isArray(calls) ? calls : []) this.#addCall(call, get(call, "function"));
@@ -69,7 +69,7 @@ class OpenAiAdapter implements Adapter<unknown> {
       const reason = getText(choice, "finish_reason");
       if (reason !== "") this.#reason = REASONS.get(reason) ?? "stop";
     }
-    return events;
+    return events.flat();
   }
 
   #addCall(call: unknown, definition: unknown): void {
@@ -156,6 +156,7 @@ export function decode(
   stream: Iterable<unknown> | AsyncIterable<unknown> | ReadableStream<unknown>,
   settings: PipelineSettings = {},
 ): SyncReader<unknown> | AsyncReader<unknown> {
+  checkSource(stream);
   const pipeline = new Pipeline(settings);
   const adapter = new OpenAiAdapter(settings);
   if (isAsync(stream)) return new AsyncReader(pipeline, adapter, stream);

@@ -2,7 +2,7 @@
 
 import engine from "#engine";
 
-import { type Chunk, encodeText, toBytes } from "./chunks.js";
+import { type Chunk, encodeText, splitHalf, toBytes } from "./chunks.js";
 import { Handle } from "./engine.js";
 import type { Options } from "./options.js";
 
@@ -41,11 +41,15 @@ export class PartialValue {
 
   /** Reads the next chunk; returns whether the value may have changed. */
   push(chunk: Chunk): boolean {
-    if (typeof chunk !== "string") return this.#apply(this.#handle.pushBytes(toBytes(chunk)));
-    const text = this.#half + chunk;
-    const last = text.charCodeAt(text.length - 1);
-    this.#half = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : "";
-    const whole = this.#half === "" ? text : text.slice(0, -1);
+    if (typeof chunk !== "string") {
+      const bytes = toBytes(chunk);
+      // Half a character that nothing completes.
+      const hasChanged = this.#half !== "" && this.#apply(this.#handle.pushBytes(encodeText(this.#half)));
+      this.#half = "";
+      return this.#apply(this.#handle.pushBytes(bytes)) || hasChanged;
+    }
+    const [whole, half] = splitHalf(this.#half + chunk);
+    this.#half = half;
     return whole !== "" && this.#apply(this.#handle.pushBytes(encodeText(whole)));
   }
 

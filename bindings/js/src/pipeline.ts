@@ -2,9 +2,9 @@
 
 import engine from "#engine";
 
-import { type Chunk, encodeText, isWellFormed, toBytes } from "./chunks.js";
+import { type Chunk, encodeText, isWellFormed, splitHalf, toBytes } from "./chunks.js";
 import { Handle } from "./engine.js";
-import { StateError } from "./errors.js";
+import { StateError, TambourError } from "./errors.js";
 import type { Options } from "./options.js";
 import type { State } from "./state.js";
 import type { Event, Finding, Outcome, ToolCall } from "./types.js";
@@ -21,8 +21,16 @@ export type Dialect =
   | "json_value"
   | "plain";
 
+const FINISH_REASONS = ["stop", "length", "content_filter", "tool_calls", "cancelled"] as const;
+
 /** Reason why a reply ended; `null` if the service gave none, after which the reply counts as truncated. */
-export type FinishReason = "stop" | "length" | "content_filter" | "tool_calls" | "cancelled" | null;
+export type FinishReason = (typeof FINISH_REASONS)[number] | null;
+
+/** Refuses an unknown finish reason before anything is read. */
+export function checkReason(reason: unknown): void {
+  if (reason === null || FINISH_REASONS.some((known) => known === reason)) return;
+  throw new TambourError(`unknown finish reason \`${String(reason)}\`; known: ${FINISH_REASONS.join(", ")}`);
+}
 
 /** Settings of a pipeline, with the options of the reading by their public names. */
 export interface PipelineSettings extends Options {
@@ -65,6 +73,8 @@ export class Pipeline {
   #handle: Handle;
   /** First half of a character whose second half comes with the next text. */
   #half = "";
+  /** The same of the reasoning. */
+  #reasoningHalf = "";
 
   /** @throws TambourError if the dialect or an option is unknown, or an option does not accept its value. */
   constructor(settings: PipelineSettings = {}) {
@@ -80,22 +90,23 @@ export class Pipeline {
   /** Reads the next chunk, cut anywhere; returns the events. Nothing happens after the end. */
   push(chunk: Chunk): Event[] {
     if (typeof chunk !== "string") {
-      return [...this.#flush(), ...events(this.#handle.pushBytes(toBytes(chunk)))];
+      const bytes = toBytes(chunk);
+      return [...this.#flush(), ...events(this.#handle.pushBytes(bytes))];
     }
-    let text = this.#half === "" ? chunk : this.#half + chunk;
-    this.#half = "";
-    const last = text.charCodeAt(text.length - 1);
-    if (last >= 0xd800 && last <= 0xdbff) {
-      this.#half = text.slice(-1);
-      text = text.slice(0, -1);
-    }
-    if (text === "") return [];
-    return events(isWellFormed(text) ? this.#handle.pushText(text) : this.#handle.pushBytes(encodeText(text)));
+    const before = this.#flushReasoning();
+    const [text, half] = splitHalf(this.#half + chunk);
+    this.#half = half;
+    if (text === "") return before;
+    const read = isWellFormed(text) ? this.#handle.pushText(text) : this.#handle.pushBytes(encodeText(text));
+    return before.length === 0 ? events(read) : [...before, ...events(read)];
   }
 
   /** Reads reasoning that the service sent apart from the reply. */
   pushReasoning(text: string): Event[] {
-    return [...this.#flush(), ...events(this.#handle.call("push_reasoning", String(text)))];
+    const before = this.#flushText();
+    const [whole, half] = splitHalf(this.#reasoningHalf + String(text));
+    this.#reasoningHalf = half;
+    return whole === "" ? before : [...before, ...events(this.#handle.call("push_reasoning", whole))];
   }
 
   /**
@@ -182,6 +193,16 @@ export class Pipeline {
 
   /** Reads half a character that nothing completed. */
   #flush(): Event[] {
+    return [...this.#flushReasoning(), ...this.#flushText()];
+  }
+
+  #flushReasoning(): Event[] {
+    const half = this.#reasoningHalf;
+    this.#reasoningHalf = "";
+    return half === "" ? [] : events(this.#handle.call("push_reasoning", half));
+  }
+
+  #flushText(): Event[] {
     if (this.#half === "") return [];
     const bytes = encodeText(this.#half);
     this.#half = "";

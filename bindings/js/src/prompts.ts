@@ -2,8 +2,8 @@
 
 import engine from "#prompt-engine";
 
-import { toBytes } from "./chunks.js";
-import { attempt, callEngine, Handle, parse } from "./engine.js";
+import { isChunk, splitHalf, toBytes } from "./chunks.js";
+import { attempt, callEngine, Handle, parse, toJson } from "./engine.js";
 import type { Text } from "./functions.js";
 import type { Options } from "./options.js";
 import type { FinishReason } from "./pipeline.js";
@@ -23,7 +23,7 @@ import type {
 export type Language = "zh" | "en";
 
 /** Prompt: a Skein as YAML text or as an object, or the bytes of a card, a lorebook or a preset. */
-export type PromptSource = string | Uint8Array | { readonly [key: string]: unknown };
+export type PromptSource = string | Uint8Array | ArrayBuffer | { readonly [key: string]: unknown };
 
 /** Settings of `renderPrompt`. */
 export interface PromptSettings {
@@ -59,7 +59,7 @@ export function renderPrompt(
   const { others = [], maxContext, language = "zh", strict = false, timedEffects, countTokens } = settings;
   const seed = settings.seed ?? Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
   const files = new Files();
-  const parameters = JSON.stringify({
+  const parameters = toJson({
     prompt: files.add(prompt),
     context,
     others: others.map((other) => files.add(other)),
@@ -97,10 +97,11 @@ class Files {
 
   add(source: PromptSource): unknown {
     if (typeof source === "string") return { text: source };
-    if (!(source instanceof Uint8Array)) return { value: source };
+    if (!isChunk(source)) return { value: source };
+    const bytes = toBytes(source);
     const start = this.#length;
-    this.#parts.push(source);
-    this.#length += source.length;
+    this.#parts.push(bytes);
+    this.#length += bytes.length;
     return { file: [start, this.#length] };
   }
 
@@ -312,10 +313,8 @@ export class ReplyReader {
 
   /** Reads the next text of the reply; returns the events. */
   push(text: string): Event[] {
-    const all = this.#half + text;
-    const last = all.charCodeAt(all.length - 1);
-    this.#half = last >= 0xd800 && last <= 0xdbff ? all.slice(-1) : "";
-    const whole = this.#half === "" ? all : all.slice(0, -1);
+    const [whole, half] = splitHalf(this.#half + text);
+    this.#half = half;
     return whole === "" ? [] : events(this.#handle.pushText(whole));
   }
 

@@ -33,9 +33,18 @@ abstract class Reader {
   }
 }
 
+/** Describes what a source threw, which may be anything. */
+function describeThrown(error: unknown): string {
+  try {
+    return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  } catch {
+    return "the source threw an object without a description";
+  }
+}
+
 /** Ends a reply whose source threw. */
 function fail(pipeline: Pipeline, error: unknown): Event[] {
-  const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  const message = describeThrown(error);
   try {
     return pipeline.fail(message, { code: "input_failed", retryable: false });
   } catch (conflict) {
@@ -57,9 +66,12 @@ function finish<Item>(pipeline: Pipeline, adapter: Adapter<Item>): [Event[], Sta
 /** Iterator of events whose source is there. `findings` and `outcome` have what is known so far. */
 export class SyncReader<Item> extends Reader implements IterableIterator<Event> {
   #events: Generator<Event, undefined>;
+  /** Source that nothing has read from yet. */
+  #unread: Iterable<Item> | undefined;
 
   constructor(pipeline: Pipeline, adapter: Adapter<Item>, source: Iterable<Item>) {
     super(pipeline);
+    this.#unread = source;
     this.#events = read(pipeline, adapter, source);
   }
 
@@ -68,12 +80,17 @@ export class SyncReader<Item> extends Reader implements IterableIterator<Event> 
   }
 
   next(): IteratorResult<Event, undefined> {
+    this.#unread = undefined;
     return this.#events.next();
   }
 
   /** Stops reading, and closes the source. */
   return(): IteratorResult<Event, undefined> {
-    return this.#events.return(undefined);
+    const unread = this.#unread;
+    this.#unread = undefined;
+    const end = this.#events.return(undefined);
+    if (unread !== undefined) unread[Symbol.iterator]().return?.();
+    return end;
   }
 }
 
@@ -83,23 +100,32 @@ function* read<Item>(
   source: Iterable<Item>,
 ): Generator<Event, undefined> {
   const items = source[Symbol.iterator]();
-  let isOpen = true;
+  // A source that threw has closed itself.
+  let isOpen = false;
+  let hasFailed = false;
   try {
     for (;;) {
       let events: Event[];
       try {
+        isOpen = false;
         const item = items.next();
         if (item.done === true) break;
+        isOpen = true;
         events = adapter.push(pipeline, item.value);
       } catch (error) {
+        hasFailed = true;
         yield* fail(pipeline, error);
         throw error;
       }
       yield* events;
     }
-    isOpen = false;
   } finally {
-    if (isOpen) items.return?.();
+    try {
+      if (isOpen) items.return?.();
+    } catch (error) {
+      // The first error counts.
+      if (!hasFailed) throw error;
+    }
   }
   const [events, error] = finish(pipeline, adapter);
   yield* events;
@@ -110,10 +136,13 @@ function* read<Item>(
 /** Asynchronous iterator of events. `findings` and `outcome` have what is known so far. */
 export class AsyncReader<Item> extends Reader implements AsyncIterableIterator<Event> {
   #events: AsyncGenerator<Event, undefined>;
+  /** Source that nothing has read from yet. */
+  #unread: AsyncIterable<Item> | undefined;
 
   constructor(pipeline: Pipeline, adapter: Adapter<Item>, source: AsyncIterable<Item> | ReadableStream<Item>) {
     super(pipeline);
-    this.#events = readAsync(pipeline, adapter, iterate(source));
+    this.#unread = iterate(source);
+    this.#events = readAsync(pipeline, adapter, this.#unread);
   }
 
   [Symbol.asyncIterator](): this {
@@ -121,12 +150,17 @@ export class AsyncReader<Item> extends Reader implements AsyncIterableIterator<E
   }
 
   next(): Promise<IteratorResult<Event, undefined>> {
+    this.#unread = undefined;
     return this.#events.next();
   }
 
   /** Stops reading, and closes the source. */
-  return(): Promise<IteratorResult<Event, undefined>> {
-    return this.#events.return(undefined);
+  async return(): Promise<IteratorResult<Event, undefined>> {
+    const unread = this.#unread;
+    this.#unread = undefined;
+    const end = await this.#events.return(undefined);
+    if (unread !== undefined) await unread[Symbol.asyncIterator]().return?.();
+    return end;
   }
 }
 
@@ -136,23 +170,32 @@ async function* readAsync<Item>(
   source: AsyncIterable<Item>,
 ): AsyncGenerator<Event, undefined> {
   const items = source[Symbol.asyncIterator]();
-  let isOpen = true;
+  // A source that threw has closed itself.
+  let isOpen = false;
+  let hasFailed = false;
   try {
     for (;;) {
       let events: Event[];
       try {
+        isOpen = false;
         const item = await items.next();
         if (item.done === true) break;
+        isOpen = true;
         events = adapter.push(pipeline, item.value);
       } catch (error) {
+        hasFailed = true;
         yield* fail(pipeline, error);
         throw error;
       }
       yield* events;
     }
-    isOpen = false;
   } finally {
-    if (isOpen) await items.return?.();
+    try {
+      if (isOpen) await items.return?.();
+    } catch (error) {
+      // The first error counts.
+      if (!hasFailed) throw error;
+    }
   }
   const [events, error] = finish(pipeline, adapter);
   yield* events;
