@@ -45,12 +45,19 @@ export function splitHalf(text: string): [text: string, half: string] {
   return isHalf ? [text.slice(0, -1), text.slice(-1)] : [text, ""];
 }
 
+/** Bytes of a text or a file of the caller, for functions without findings: lone surrogates become U+FFFD. */
+export function toFile(value: unknown): Uint8Array {
+  return typeof value === "string" ? encoder.encode(value) : toBytes(value);
+}
+
 /** Bytes of a text or a file of the caller. */
 export function toBytes(value: unknown): Uint8Array {
   if (typeof value === "string") return encodeText(value);
-  if (value instanceof Uint8Array) return value;
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
-  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  // A proxy of bytes is an instance of their class, but no view.
+  if (ArrayBuffer.isView(value)) {
+    return value instanceof Uint8Array ? value : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  }
   throw new TypeError(`expected a string or bytes, not ${describe(value)}`);
 }
 

@@ -1,7 +1,8 @@
 /** `decode`: chunks in, events out. */
 
 import { type AsyncChunkSource, checkSource, type Chunk, type ChunkSource, isAsync, isChunk } from "./chunks.js";
-import { checkReason, type FinishReason, Pipeline, type PipelineSettings } from "./pipeline.js";
+import { checkReason } from "./engine.js";
+import { type FinishReason, Pipeline, type PipelineSettings } from "./pipeline.js";
 import { AsyncReader, type Adapter, SyncReader } from "./readers.js";
 import type { Event } from "./types.js";
 

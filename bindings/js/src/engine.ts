@@ -1,6 +1,6 @@
 /** Engine in Rust: an addon for Node, or a module of WebAssembly. Calls take and give JSON. */
 
-import { convertError } from "./errors.js";
+import { convertError, TambourError } from "./errors.js";
 
 /** Object of the engine. */
 export interface Session {
@@ -75,6 +75,17 @@ export function toJson(value: unknown): string {
   // Surrogates are written as escapes only where they are alone. Other escapes are skipped, as in "\\ud800".
   if (!text.includes("\\ud")) return text;
   return text.replace(/\\(?:(ud[89a-f][0-9a-f]{2})|.)/g, (escape, lone) => (lone === undefined ? escape : "\ufffd"));
+}
+
+const FINISH_REASONS = ["stop", "length", "content_filter", "tool_calls", "cancelled"] as const;
+
+/** Reason why a reply ended; `null` if the service gave none, after which the reply counts as truncated. */
+export type FinishReason = (typeof FINISH_REASONS)[number] | null;
+
+/** Refuses an unknown finish reason before anything is read. */
+export function checkReason(reason: unknown): void {
+  if (reason === null || FINISH_REASONS.some((known) => known === reason)) return;
+  throw new TambourError(`unknown finish reason \`${String(reason)}\`; known: ${FINISH_REASONS.join(", ")}`);
 }
 
 /** Calls a function of the engine. */

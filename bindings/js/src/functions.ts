@@ -2,7 +2,7 @@
 
 import engine from "#engine";
 
-import { toBytes } from "./chunks.js";
+import { toBytes, toFile } from "./chunks.js";
 import { callEngine } from "./engine.js";
 import { DecodeError } from "./errors.js";
 import type { Options } from "./options.js";
@@ -64,7 +64,7 @@ interface FoundJson {
 }
 
 function find(text: Text, strict: boolean, findings: boolean): FoundJson {
-  const found = callEngine(engine, "find_json", { strict, findings }, toBytes(text)) as FoundJson;
+  const found = callEngine(engine, "find_json", { strict, findings }, toFile(text)) as FoundJson;
   if (!Object.hasOwn(found, "value")) {
     const message = found.findings?.[0]?.message ?? "there is no JSON value";
     throw new DecodeError(message, "json_missing", found.findings);
@@ -108,7 +108,7 @@ export function sanitizeWithFindings(
   text: Text,
   { mode = "escape" }: { mode?: "escape" | "strip" } = {},
 ): { text: string; findings: Finding[] } {
-  return callEngine(engine, "sanitize", { mode }, toBytes(text)) as { text: string; findings: Finding[] };
+  return callEngine(engine, "sanitize", { mode }, toFile(text)) as { text: string; findings: Finding[] };
 }
 
 /** Form of a contract: text for `prompt`, `lark` and `gbnf`, JSON for `json-schema` and `structural-tag`. */

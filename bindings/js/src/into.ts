@@ -1,10 +1,11 @@
 /** `decodeInto`: a reply as a value of a schema, partial while it streams. */
 
 import { type AsyncChunkSource, checkSource, type Chunk, type ChunkSource, isAsync, isChunk, iterate } from "./chunks.js";
+import { checkReason } from "./engine.js";
 import { DecodeError } from "./errors.js";
 import type { Options } from "./options.js";
 import { PartialValue } from "./partial.js";
-import { checkReason, type FinishReason, Pipeline } from "./pipeline.js";
+import { type FinishReason, Pipeline } from "./pipeline.js";
 import type { Event, Failure, Finding, Outcome } from "./types.js";
 
 /** Schema of a validator such as zod, valibot or arktype: https://standardschema.dev. */

@@ -3,8 +3,8 @@
 import engine from "#engine";
 
 import { type Chunk, encodeText, isWellFormed, splitHalf, toBytes } from "./chunks.js";
-import { Handle } from "./engine.js";
-import { StateError, TambourError } from "./errors.js";
+import { checkReason, type FinishReason, Handle } from "./engine.js";
+import { StateError } from "./errors.js";
 import type { Options } from "./options.js";
 import type { State } from "./state.js";
 import type { Event, Finding, Outcome, ToolCall } from "./types.js";
@@ -21,16 +21,7 @@ export type Dialect =
   | "json_value"
   | "plain";
 
-const FINISH_REASONS = ["stop", "length", "content_filter", "tool_calls", "cancelled"] as const;
-
-/** Reason why a reply ended; `null` if the service gave none, after which the reply counts as truncated. */
-export type FinishReason = (typeof FINISH_REASONS)[number] | null;
-
-/** Refuses an unknown finish reason before anything is read. */
-export function checkReason(reason: unknown): void {
-  if (reason === null || FINISH_REASONS.some((known) => known === reason)) return;
-  throw new TambourError(`unknown finish reason \`${String(reason)}\`; known: ${FINISH_REASONS.join(", ")}`);
-}
+export type { FinishReason } from "./engine.js";
 
 /** Settings of a pipeline, with the options of the reading by their public names. */
 export interface PipelineSettings extends Options {
@@ -126,6 +117,7 @@ export class Pipeline {
    * @throws StateError, with the events, if the attached state could not take the updates.
    */
   finish(reason: FinishReason = "stop", { incomplete = false }: { incomplete?: boolean } = {}): Event[] {
+    checkReason(reason);
     return this.#end("finish", { reason, incomplete });
   }
 
@@ -139,6 +131,7 @@ export class Pipeline {
    * follows. Otherwise does nothing.
    */
   abandon(reason: FinishReason = "stop"): Event[] {
+    checkReason(reason);
     return events(this.#handle.call("abandon", { reason, incomplete: false }));
   }
 

@@ -2,11 +2,10 @@
 
 import engine from "#prompt-engine";
 
-import { isChunk, splitHalf, toBytes } from "./chunks.js";
-import { attempt, callEngine, Handle, parse, toJson } from "./engine.js";
+import { isChunk, splitHalf, toBytes, toFile } from "./chunks.js";
+import { attempt, callEngine, checkReason, type FinishReason, Handle, parse, toJson } from "./engine.js";
 import type { Text } from "./functions.js";
 import type { Options } from "./options.js";
-import type { FinishReason } from "./pipeline.js";
 import type {
   Event,
   ImportedCard,
@@ -122,7 +121,7 @@ class Files {
  * @throws TambourError if the file is of no known kind, exceeds a limit or is broken.
  */
 export function importCard(data: Text, { name = "card" }: { name?: string } = {}): ImportedCard {
-  return callEngine(engine, "import_card", { name }, toBytes(data)) as ImportedCard;
+  return callEngine(engine, "import_card", { name }, toFile(data)) as ImportedCard;
 }
 
 /**
@@ -132,7 +131,7 @@ export function importCard(data: Text, { name = "card" }: { name?: string } = {}
  * migrateMacros("Hi {{user}}, {{roll:2d6}}").text; // "Hi {{ user }}, {{ roll('2d6') }}"
  */
 export function migrateMacros(text: Text): MigratedText {
-  return callEngine(engine, "migrate_macros", {}, toBytes(text)) as MigratedText;
+  return callEngine(engine, "migrate_macros", {}, toFile(text)) as MigratedText;
 }
 
 /** Settings of a script. */
@@ -261,6 +260,7 @@ export class Dialogue {
     text: string,
     { finish = "stop", reasoning = "" }: { finish?: FinishReason; reasoning?: string } = {},
   ): ReplyEffect {
+    checkReason(finish);
     const end = { reason: finish, incomplete: false };
     return handle(this).call("reply", { text: String(text), reasoning, end }) as ReplyEffect;
   }
@@ -325,6 +325,7 @@ export class ReplyReader {
 
   /** Ends the reply; returns the last events. `Dialogue.accept` takes the reply then. */
   finish(reason: FinishReason = "stop", { incomplete = false }: { incomplete?: boolean } = {}): Event[] {
+    checkReason(reason);
     return [...this.#flush(), ...events(this.#handle.call("finish", { reason, incomplete }))];
   }
 
