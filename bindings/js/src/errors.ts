@@ -18,7 +18,8 @@ export class TambourError extends Error {
     readonly line?: number,
     readonly column?: number,
   ) {
-    super(line === undefined ? message : `${message} (line ${line}, column ${column})`);
+    const place = `line ${line}, column ${column}`;
+    super(line === undefined || message.includes(place) ? message : `${message} (${place})`);
   }
 }
 

@@ -78,7 +78,7 @@ function find(text: Text, strict: boolean, findings: boolean): FoundJson {
  *
  * @example
  * loads("Sure, here you are:\n```json\n{'ok': True, 'n': 1,}\n```"); // { ok: true, n: 1 }
- * @throws DecodeError if there is no value; its `findings` say why.
+ * @throws DecodeError if there is no value; with `strict` its `findings` say why.
  */
 export function loads(text: Text, { strict = false }: LoadSettings = {}): unknown {
   return find(text, strict, false).value;
