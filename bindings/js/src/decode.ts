@@ -2,8 +2,9 @@
 
 import { type AsyncChunkSource, checkSource, type Chunk, type ChunkSource, isAsync, isChunk } from "./chunks.js";
 import { checkReason } from "./engine.js";
+import type { StateError } from "./errors.js";
 import { type FinishReason, Pipeline, type PipelineSettings } from "./pipeline.js";
-import { AsyncReader, type Adapter, SyncReader } from "./readers.js";
+import { AsyncReader, type Adapter, finish, SyncReader } from "./readers.js";
 import type { Event } from "./types.js";
 
 /** Settings of `decode`. */
@@ -62,23 +63,49 @@ export function decode(
 }
 
 /** Stream of events, with the pipeline that makes them. */
-export type DecodeStream = TransformStream<Chunk, Event> & { readonly pipeline: Pipeline };
+export interface DecodeStream {
+  readonly readable: ReadableStream<Event>;
+  readonly writable: WritableStream<Chunk>;
+  readonly pipeline: Pipeline;
+}
 
 /**
- * Makes a stream that turns chunks into events. A stream that is aborted has no further events.
+ * Makes a stream that turns chunks into events. A stream that is aborted has no further events; a `StateError` comes
+ * after all events.
  *
  * @example
  * const events = response.body.pipeThrough(decodeStream({ dialect: "thinkingml" }));
  */
 export function decodeStream(settings: DecodeSettings = {}): DecodeStream {
   const [pipeline, adapter] = open(settings);
-  const stream = new TransformStream<Chunk, Event>({
+  let conflict: StateError | undefined;
+  const { readable, writable } = new TransformStream<Chunk, Event>({
     transform(chunk, controller) {
       for (const event of adapter.push(pipeline, chunk)) controller.enqueue(event);
     },
     flush(controller) {
-      for (const event of adapter.finish(pipeline)) controller.enqueue(event);
+      const [events, error] = finish(pipeline, adapter);
+      for (const event of events) controller.enqueue(event);
+      conflict = error;
     },
   });
-  return Object.assign(stream, { pipeline });
+  return { readable: endWith(readable, () => conflict), writable, pipeline };
+}
+
+/** Adds an error to the end of a stream. An error of the stream itself would take the place of what is not read yet. */
+function endWith(stream: ReadableStream<Event>, getError: () => Error | undefined): ReadableStream<Event> {
+  const reader = stream.getReader();
+  return new ReadableStream<Event>(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        const error = getError();
+        if (!done) controller.enqueue(value);
+        else if (error === undefined) controller.close();
+        else controller.error(error);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
 }

@@ -54,7 +54,7 @@ function fail(pipeline: Pipeline, error: unknown): Event[] {
 }
 
 /** Ends a reply; returns the events, and the error of a state that could not take the updates. */
-function finish<Item>(pipeline: Pipeline, adapter: Adapter<Item>): [Event[], StateError | undefined] {
+export function finish<Item>(pipeline: Pipeline, adapter: Adapter<Item>): [Event[], StateError | undefined] {
   try {
     return [adapter.finish(pipeline), undefined];
   } catch (conflict) {
