@@ -10,12 +10,15 @@ import { isWasm } from "./reading.mjs";
 const child = fileURLToPath(new URL("memory.mjs", import.meta.url));
 const run = promisify(execFile);
 
-/** Kinds of objects, with their number a round, for the addon and for WebAssembly, which takes longer. */
+/**
+ * Kinds of objects, with their number a round, for the addon and for WebAssembly, which takes longer. Each is made of
+ * several.
+ */
 const KINDS = [
-  ["pipeline", 2000, 500],
+  ["pipeline", 2000, 900],
   ["iterator", 1000, 250],
   ["asyncIterator", 1000, 250],
-  ["state", 1000, 250],
+  ["state", 1000, 350],
   ["dialogue", 500, 125],
 ];
 

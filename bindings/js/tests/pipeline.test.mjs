@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { decode, Pipeline, State, StateError, TambourError } from "@tambour/core";
+import { decode, decodeStream, Pipeline, State, StateError, TambourError } from "@tambour/core";
 
 const TOOLS = { add: { type: "object", properties: { a: { type: "integer" } }, required: ["a"] } };
 const CALL = '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>';
@@ -317,6 +317,29 @@ test("a reader of a reply whose updates do not fit loses no event", async () => 
     assert.deepEqual(names(events), expected);
     assert.deepEqual(state.value, { trust: "high" });
   }
+});
+
+test("a stream of events gives all of them before a StateError", async () => {
+  const expected = names([...decode(REPLY, { dialect: "filament", state: new State({ trust: 5 }) })]);
+  const state = new State({ trust: 5 });
+  const through = decodeStream({ dialect: "filament", state, message: "m" });
+  const writer = through.writable.getWriter();
+  const written = (async () => {
+    await writer.write(REPLY);
+    state.apply([["SET", "trust", "high"]]);
+    await writer.close();
+  })();
+  const events = [];
+  await assert.rejects(async () => {
+    for await (const event of through.readable) events.push(event);
+  }, StateError);
+  await written;
+  assert.deepEqual(names(events), expected);
+  assert.deepEqual(state.value, { trust: "high" });
+  // Another end tries again.
+  state.rollback();
+  assert.deepEqual(through.pipeline.finish(), []);
+  assert.deepEqual(state.value, { trust: 8 });
 });
 
 test("state: refusals, history, schema, saved and restored", () => {
