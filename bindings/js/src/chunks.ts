@@ -38,6 +38,24 @@ export function isWellFormed(text: string): boolean {
   return method === undefined ? !/\p{Surrogate}/u.test(text) : method.call(text);
 }
 
+/** Largest piece that crosses to the engine, in bytes or units of UTF-16. */
+const MAX_PIECE = 1 << 20;
+
+/**
+ * Cuts a chunk into pieces, so that a huge one takes no more memory of the engine than a reply may. Memory that
+ * WebAssembly took once stays with it.
+ */
+export function toPieces(chunk: Chunk): Chunk[] {
+  const data = typeof chunk === "string" ? chunk : toBytes(chunk);
+  if (data.length <= MAX_PIECE) return [data];
+  const pieces: Chunk[] = [];
+  for (let start = 0; start < data.length; start += MAX_PIECE) {
+    const end = start + MAX_PIECE;
+    pieces.push(typeof data === "string" ? data.slice(start, end) : data.subarray(start, end));
+  }
+  return pieces;
+}
+
 /** Splits a text from half a character at its end. */
 export function splitHalf(text: string): [text: string, half: string] {
   const last = text.charCodeAt(text.length - 1);

@@ -2,7 +2,7 @@
 
 import engine from "#engine";
 
-import { type Chunk, encodeText, splitHalf, toBytes } from "./chunks.js";
+import { type Chunk, encodeText, splitHalf, toPieces } from "./chunks.js";
 import { Handle } from "./engine.js";
 import type { Options } from "./options.js";
 
@@ -41,12 +41,15 @@ export class PartialValue {
 
   /** Reads the next chunk; returns whether the value may have changed. */
   push(chunk: Chunk): boolean {
+    return toPieces(chunk).reduce((hasChanged, piece) => this.#pushPiece(piece) || hasChanged, false);
+  }
+
+  #pushPiece(chunk: Chunk): boolean {
     if (typeof chunk !== "string") {
-      const bytes = toBytes(chunk);
       // Half a character that nothing completes.
       const hasChanged = this.#half !== "" && this.#apply(this.#handle.pushBytes(encodeText(this.#half)));
       this.#half = "";
-      return this.#apply(this.#handle.pushBytes(bytes)) || hasChanged;
+      return this.#apply(this.#handle.pushBytes(chunk)) || hasChanged;
     }
     const [whole, half] = splitHalf(this.#half + chunk);
     this.#half = half;

@@ -2,7 +2,7 @@
 
 import engine from "#engine";
 
-import { type Chunk, encodeText, isWellFormed, splitHalf, toBytes } from "./chunks.js";
+import { type Chunk, encodeText, isWellFormed, splitHalf, toPieces } from "./chunks.js";
 import { checkReason, type FinishReason, Handle } from "./engine.js";
 import { StateError } from "./errors.js";
 import type { Options } from "./options.js";
@@ -80,10 +80,13 @@ export class Pipeline {
 
   /** Reads the next chunk, cut anywhere; returns the events. Nothing happens after the end. */
   push(chunk: Chunk): Event[] {
-    if (typeof chunk !== "string") {
-      const bytes = toBytes(chunk);
-      return [...this.#flush(), ...events(this.#handle.pushBytes(bytes))];
-    }
+    const pieces = toPieces(chunk);
+    const [first = ""] = pieces;
+    return pieces.length > 1 ? pieces.flatMap((piece) => this.#pushPiece(piece)) : this.#pushPiece(first);
+  }
+
+  #pushPiece(chunk: Chunk): Event[] {
+    if (typeof chunk !== "string") return [...this.#flush(), ...events(this.#handle.pushBytes(chunk))];
     const before = this.#flushReasoning();
     const [text, half] = splitHalf(this.#half + chunk);
     this.#half = half;
