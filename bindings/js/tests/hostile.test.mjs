@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 
+import engine from "#engine";
 import * as core from "@tambour/core";
 import * as prompts from "@tambour/core/prompts";
 import { decode, decodeInto, Pipeline, State, TambourError } from "@tambour/core";
@@ -252,6 +253,25 @@ test("deep nesting of a reply", () => {
   }
 });
 
+/** Length of the largest data that crossed to the engine during a call. */
+function watchPieces(call) {
+  const { prototype } = engine.Session;
+  const originals = { pushText: prototype.pushText, pushBytes: prototype.pushBytes };
+  let largest = 0;
+  for (const [name, push] of Object.entries(originals)) {
+    prototype[name] = function (data) {
+      largest = Math.max(largest, data.length);
+      return push.call(this, data);
+    };
+  }
+  try {
+    const result = call();
+    return { largest, result };
+  } finally {
+    Object.assign(prototype, originals);
+  }
+}
+
 test("replies beyond `limits.input`", () => {
   const settings = { ...PLAIN, "limits.input": 4096 };
   for (const chunks of [["x".repeat(100_000)], Array(100).fill("x".repeat(1000)), [new Uint8Array(1e6).fill(120)]]) {
@@ -263,6 +283,18 @@ test("replies beyond `limits.input`", () => {
   const reader = decode([`${"x".repeat(20 << 20)}\ud83d`], PLAIN);
   assert.equal([...reader].at(-1).data.code, "input_too_large");
   assert.equal(core.check("\ud83d".repeat(1 << 20), { contract: "plain", first_only: true }).passed, false);
+  // A huge chunk crosses to the engine in pieces, cut anywhere; of what follows the end nothing is kept.
+  const huge = `{"a": "${"x\u{1f600}".repeat(3 << 20)}"}`;
+  for (const chunk of [huge, new TextEncoder().encode(huge)]) {
+    const limits = { "limits.input": 64 << 20, "limits.value": 64 << 20 };
+    const { largest, result } = watchPieces(() => [...decode(chunk, { ...PLAIN, ...limits })]);
+    // A piece of text may begin with half a character that the one before it left.
+    assert.ok(largest <= (1 << 20) + 1, `${largest}`);
+    assert.equal(answer(result), huge);
+    const into = watchPieces(() => decodeInto({}, [chunk], limits).final());
+    assert.ok(into.largest <= (1 << 20) + 1, `${into.largest}`);
+    assert.equal(into.result.a.length, 9 << 20);
+  }
   const value = decodeInto({}, ['{"a": "', "x".repeat(10_000), '"}'], { "limits.input": 1000 });
   let longest = 0;
   assert.throws(() => {
