@@ -119,17 +119,20 @@ function fold(className, title, ...children) {
 
 function blockOf({ kind, text, data }, t) {
   if (kind === "text") return make("p", "prose", shorten(text, t));
-  const block = make("div", "block", make("p", "label", labelOf(kind, data, t)));
+  const label = labelOf(kind, data, t);
+  const block = make("div", "block");
+  if (kind === "choice" || kind === "status_bar") block.append(make("p", "label", label));
   if (kind === "choice") {
     if (data.prompt !== "") block.append(make("p", "prose", data.prompt));
     block.append(make("ul", "chips", ...data.options.slice(0, 100).map((option) => make("li", "", shorten(option.text, t, 1000)))));
   } else if (kind === "status_bar") {
     block.append(itemsOf(data.items, t));
   } else if (kind === "details") {
-    block.append(fold("", data.summary || t("block.details"), make("p", "prose", shorten(data.text, t))));
+    block.append(fold("", data.summary || label, make("p", "prose", shorten(data.text, t))));
   } else {
     const value = kind === "tool_call" ? data.args : kind === "plan" ? data.plan : data;
-    block.append(make("pre", "json", shorten(JSON.stringify(value, null, 2), t, 20_000)));
+    // A reader of an application does not see these; the program acts on them.
+    block.append(fold("", label, make("pre", "json", shorten(JSON.stringify(value, null, 2), t, 20_000))));
   }
   return block;
 }

@@ -122,12 +122,16 @@ class Page {
     clearTimeout(this.#timer);
     this.#showSize();
     if (this.#reader === null) return;
+    this.#isBusy = true;
     this.#timer = setTimeout(() => void this.#read(), pause);
   }
 
   async #read() {
     const settings = this.#form.read(this.#t);
-    if (settings === null) return;
+    if (settings === null) {
+      this.#isBusy = false;
+      return;
+    }
     const text = this.#editor.text.slice(0, this.#reader.LONGEST);
     if (text.trim() === "") {
       this.#showNothing();
@@ -159,7 +163,13 @@ class Page {
     byId("size").textContent = this.#t(count > most ? "sizeLeft" : "size", { count, most });
   }
 
+  /** Says that what is shown is not that of the text. */
+  set #isBusy(value) {
+    document.querySelector(".results").setAttribute("aria-busy", String(value));
+  }
+
   #showNothing() {
+    this.#isBusy = false;
     this.#result = null;
     this.#problem("");
     byId("verdict").textContent = this.#t("empty");
@@ -171,6 +181,7 @@ class Page {
 
   #showResult(result, text) {
     const t = this.#t;
+    this.#isBusy = false;
     this.#result = result;
     this.#problem("");
     this.#showVerdict();

@@ -1,6 +1,6 @@
 // Texts of the page, English and Chinese side by side.
 
-const TEXTS = {
+export const TEXTS = {
   playground: { en: "Playground", zh: "试验场" },
   title: { en: "Tambour Playground", zh: "Tambour 试验场" },
   purpose: {
