@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 const LEAST = 1000;
 const assets = new URL("../dist/assets/", import.meta.url);
 for (const name of await readdir(assets)) {
-  if (!/\.(?:js|css|svg)$/.test(name)) continue;
+  if (!/\.(?:js|css|svg|wasm)$/.test(name)) continue;
   const content = await readFile(new URL(name, assets));
   if (content.length >= LEAST) await writeFile(new URL(`${name}.gz`, assets), gzipSync(content, { level: 9 }));
 }

@@ -20,6 +20,8 @@ const BUILD_INPUTS: &[&str] = &[
     "vite.config.ts",
     "tsconfig.json",
     "../examples/abc-model/script.yaml",
+    "../bindings/js/dist/esm",
+    "../bindings/js/wasm",
 ];
 
 /// Copy of the lock file from which the packages were installed.

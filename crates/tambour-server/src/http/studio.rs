@@ -88,7 +88,8 @@ fn page_response(find: FindFile) -> Option<Response> {
 fn content_policy(nonce: &str) -> String {
     [
         "default-src 'none'",
-        "script-src 'self'",
+        // WebAssembly runs what the scripts of this server load; `eval` stays forbidden.
+        "script-src 'self' 'wasm-unsafe-eval'",
         &format!("style-src 'self' 'nonce-{nonce}'"),
         "style-src-attr 'unsafe-inline'",
         "img-src 'self' data: blob:",
@@ -160,6 +161,7 @@ fn content_type(name: &str) -> &'static str {
         Some("css") => "text/css; charset=utf-8",
         Some("svg") => "image/svg+xml",
         Some("png") => "image/png",
+        Some("wasm") => "application/wasm",
         Some("woff2") => "font/woff2",
         Some("json" | "map") => "application/json",
         _ => "application/octet-stream",

@@ -23,8 +23,8 @@ export const inspect = defineTexts({
   strict: { zh: "严格", en: "Strict" },
   emptyTitle: { zh: "还没有可检查的内容", en: "Nothing to look into yet" },
   emptyHint: {
-    zh: "文件在浏览器中分块读取，十万条记录也可以；只有要检查的回复会发送到服务器。",
-    en: "Files are read in pieces in the browser, also those of 100,000 records; only replies that are to be checked go to the server.",
+    zh: "文件在浏览器中分块读取，十万条记录也可以；只有浏览器自己无法检查的回复会发送到服务器。",
+    en: "Files are read in pieces in the browser, also those of 100,000 records; only replies that it cannot check itself go to the server.",
   },
   pass: { zh: "通过", en: "Passes" },
   fail: { zh: "未通过", en: "Fails" },

@@ -1,14 +1,15 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { Link, useLocation, useSearchParams } from "react-router";
 import { api } from "../../api/client.ts";
 import { useResource } from "../../api/useResource.ts";
 import { EmptyState } from "../../components/EmptyState.tsx";
 import { Content, Page } from "../../components/Page.tsx";
+import { useDecoder } from "../../decoder/useDecoder.ts";
 import { app } from "../../i18n/texts/app.ts";
 import { inspect } from "../../i18n/texts/inspect.ts";
 import { useText } from "../../i18n/useText.ts";
 import { FileInspection } from "./FileInspection.tsx";
-import { type Input, inputOf } from "./input.ts";
+import { type Input, inputOf, inputOfTyped } from "./input.ts";
 import { keptReply } from "./keptReply.ts";
 import { LargeText } from "./LargeText.tsx";
 import { type InspectOptions, SourceForm } from "./SourceForm.tsx";
@@ -53,17 +54,33 @@ export function Component() {
   );
 }
 
+/** Milliseconds without a change after which a text that is typed is read. */
+const PAUSE = 200;
+
 function Inspection({ start, onChange }: { start: Given | null; onChange: () => void }) {
   const t = useText(inspect);
   const [options, setOptions] = useState<InspectOptions>({ dialect: start?.dialect ?? "auto", profile: start?.profile ?? "strict" });
   const [input, setInput] = useState<Input | null>(() => (start === null ? null : inputOf(start.text)));
+  const decoder = useDecoder();
+  // Text that is typed and not yet read. Only the browser reads it without being asked.
+  const [typed, setTyped] = useState<string | null>(null);
+  useEffect(() => {
+    if (typed === null || decoder == null) return undefined;
+    const timer = setTimeout(() => {
+      setInput((before) => inputOfTyped(typed, before));
+      setTyped(null);
+    }, PAUSE);
+    return () => clearTimeout(timer);
+  }, [typed, decoder]);
   return (
     <>
       <SourceForm
         start={start?.text ?? ""}
         options={options}
         onOptions={setOptions}
+        onType={setTyped}
         onInput={(next) => {
+          setTyped(null);
           setInput(next);
           onChange();
         }}
@@ -75,7 +92,7 @@ function Inspection({ start, onChange }: { start: Given | null; onChange: () => 
       ) : input.kind === "large" ? (
         <LargeText key={input.number} file={input.file} name={input.name} kind={input.of} dialect={options.dialect} />
       ) : (
-        <TextInspection key={input.number} text={input.text} kind={input.kind} name={input.name} options={options} />
+        <TextInspection key={input.number} text={input.text} kind={input.kind} name={input.name} options={options} decoder={decoder} />
       )}
     </>
   );

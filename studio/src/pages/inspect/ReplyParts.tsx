@@ -26,6 +26,13 @@ export function ReplyParts({ text, reading, height = 560 }: { text: string; read
   const [finding, setFinding] = useState<number | null>(null);
   const [event, setEvent] = useState<number | null>(null);
   const { findings, events, repaired, contract } = reading;
+  // Another text has other findings and events.
+  const [shown, setShown] = useState(text);
+  if (shown !== text) {
+    setShown(text);
+    setFinding(null);
+    setEvent(null);
+  }
   const places = useMemo(() => placesOf(text, events), [text, events]);
   const model = useMemo(() => ReplyModel.of(events), [events]);
   // A reply without repairs stays verbatim, however its dialect would write it.

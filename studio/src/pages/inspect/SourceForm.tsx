@@ -14,6 +14,9 @@ type SourceFormProps = {
   start: string;
   options: InspectOptions;
   onOptions: (options: InspectOptions) => void;
+  /** Called with a text that was typed or pasted. */
+  onType: (text: string) => void;
+  /** Called with what is to be inspected. */
   onInput: (input: Input | null) => void;
 };
 
@@ -34,7 +37,7 @@ Sit **between** your hips, not behind them.
 `;
 
 /** Input of the page: pasted, dropped or opened. */
-export function SourceForm({ start, options, onOptions, onInput }: SourceFormProps) {
+export function SourceForm({ start, options, onOptions, onType, onInput }: SourceFormProps) {
   const t = useText(inspect);
   const [text, setText] = useState(start.length > LONGEST ? "" : start);
   const [over, setOver] = useState(false);
@@ -81,7 +84,10 @@ export function SourceForm({ start, options, onOptions, onInput }: SourceFormPro
         autoSize={{ minRows: 4, maxRows: 12 }}
         placeholder={t("textPlaceholder")}
         spellCheck={false}
-        onChange={(change) => setText(change.target.value)}
+        onChange={(change) => {
+          setText(change.target.value);
+          onType(change.target.value);
+        }}
         onPaste={(paste) => {
           const pasted = paste.clipboardData.getData("text/plain");
           if (pasted.length <= LONGEST) return;

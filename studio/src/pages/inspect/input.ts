@@ -23,6 +23,16 @@ export function inputOf(text: string, name = "reply.txt"): Input {
   return file.size > MOST_BYTES ? { kind: "large", of: kind, file, name, number: inputs } : { kind, text, name, number: inputs };
 }
 
+/**
+ * Input of a text that is being typed, after the one before. It keeps the number of that one, so that what is chosen on the
+ * page stays. `null` for nothing, and for records, which are read when the user asks for it.
+ */
+export function inputOfTyped(text: string, before: Input | null): Input | null {
+  const next = text.trim() === "" ? null : inputOf(text);
+  if (next === null || next.kind === "records") return null;
+  return next.kind !== "large" && before?.kind === next.kind ? { ...next, number: before.number } : next;
+}
+
 /** Input of a file: records stay in it, and so does a text that is too large; another is read as a whole. */
 export async function inputOfFile(file: File): Promise<Input> {
   inputs += 1;
