@@ -97,6 +97,12 @@ fn run_steps_after_build(
     steps.run_step("specification, proof", tools_command()?.args(["spec", "--prove"]));
     steps.join_thread(client_tests)?;
     steps.join_thread(javascript_tests)?;
+    // The inspector reads with the module of the package, which the first build did not have or is replaced.
+    let has_studio = has_studio
+        && steps.run_step(
+            "studio, build with the package",
+            &mut studio::npm_command(&["run", "--silent", "build"]),
+        );
     if has_studio {
         // This step runs alone, since it counts frames.
         steps.run_step("studio, large data in a browser", &mut pages_command("browser:large"));

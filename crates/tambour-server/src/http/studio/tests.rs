@@ -78,7 +78,10 @@ fn only_scripts_of_this_server_run() {
     let policy = content_policy("n");
     assert!(policy.contains("default-src 'none'"), "{policy}");
     assert!(policy.contains("script-src 'self' 'wasm-unsafe-eval';"), "{policy}");
-    assert!(!policy.contains("http") && !policy.contains("'unsafe-eval'") && !policy.contains('*'), "{policy}");
+    assert!(
+        !policy.contains("http") && !policy.contains("'unsafe-eval'") && !policy.contains('*'),
+        "{policy}"
+    );
     let unsafe_inline = policy.split("; ").filter(|part| part.contains("unsafe-inline")).collect::<Vec<_>>();
     assert_eq!(unsafe_inline, ["style-src-attr 'unsafe-inline'"]);
 }
