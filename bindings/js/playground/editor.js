@@ -1,5 +1,6 @@
 // Field of the reply, with the places of findings marked behind its text.
 import { make } from "./answer.js";
+import { cutText } from "./limits.js";
 
 /** Most characters with marks behind them; of a longer text, a place is selected instead. */
 const MOST_MARKED = 200_000;
@@ -45,18 +46,23 @@ export class Editor {
   #findings = [];
   #places = [];
   #chosen = null;
+  #onCut;
 
   /**
    * @param onInput - Called after the text has changed by typing.
    * @param onFinding - Called with the number of the finding where the caret was put.
+   * @param onCut - Called after only the beginning of a text was taken.
    */
-  constructor(field, marks, onInput, onFinding) {
+  constructor(field, marks, { onInput, onFinding, onCut }) {
     this.#field = field;
     this.#marks = marks;
+    this.#onCut = onCut;
     field.addEventListener("input", () => {
       this.clearMarks();
       onInput();
     });
+    field.addEventListener("paste", (event) => this.#insert(event, event.clipboardData));
+    field.addEventListener("drop", (event) => this.#insert(event, event.dataTransfer));
     field.addEventListener("scroll", () => this.#follow());
     new ResizeObserver(() => this.#follow()).observe(field);
     field.addEventListener("click", () => {
@@ -74,8 +80,23 @@ export class Editor {
   /** Replaces the text; its marks go. */
   set text(text) {
     this.clearMarks();
-    this.#field.value = text;
+    this.#field.value = cutText(text);
     this.#field.scrollTop = 0;
+  }
+
+  /** Inserts the beginning of a text that is too long for the field; of another text, the browser takes care. */
+  #insert(event, data) {
+    const text = data?.getData("text/plain") ?? "";
+    const field = this.#field;
+    const before = field.value.slice(0, field.selectionStart);
+    const whole = `${before}${text}${field.value.slice(field.selectionEnd)}`;
+    const short = cutText(whole);
+    if (short.length === whole.length) return;
+    event.preventDefault();
+    field.value = short;
+    field.setSelectionRange(before.length, before.length);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    this.#onCut();
   }
 
   clearMarks() {

@@ -1,9 +1,7 @@
 // Lists of findings and events.
 import { make, shorten } from "./answer.js";
-import { MOST_EVENTS } from "./reader.js";
+import { MOST_EVENTS, MOST_FINDINGS } from "./limits.js";
 
-/** Most findings that are listed. */
-const MOST_FINDINGS = 500;
 /** Most characters of the data of an event: in its line, and when it is open. */
 const LINE = 160;
 const OPEN = 20_000;

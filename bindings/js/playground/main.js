@@ -1,9 +1,11 @@
 // The page: what is typed is read, and what is read is shown.
 import { AnswerModel, make, showAnswer, shorten } from "./answer.js";
+import { Reader } from "./client.js";
 import { Editor } from "./editor.js";
-import { loadEngine } from "./engine.js";
 import { EXAMPLES } from "./examples.js";
 import { SettingsForm } from "./form.js";
+import { LONGEST, MOST_LINES } from "./limits.js";
+import { addEvent, markFinding, showEvents, showFindings } from "./lists.js";
 import { fragmentOf, valueOf } from "./share.js";
 import { LANGUAGES, textsIn, translate } from "./texts.js";
 
@@ -20,19 +22,22 @@ const LANGUAGE_KEY = "tambour.playground.language";
 const byId = (id) => document.getElementById(id);
 
 class Page {
-  #editor = new Editor(byId("reply"), document.querySelector(".marks"), () => this.#typed(), (number) => this.#choose(number, false));
+  #editor = new Editor(byId("reply"), document.querySelector(".marks"), {
+    onInput: () => this.#typed(),
+    onFinding: (number) => this.#choose(number, false),
+    onCut: () => (byId("size").textContent = this.#t("cutText", { count: MOST_LINES })),
+  });
   #form = new SettingsForm(document.querySelector("form"), () => this.#changed());
   #t = textsIn("en");
   #language = "en";
   /** Text that was typed, and its settings, while an example is shown. */
   #own = null;
   #example = "";
-  #reader = null;
-  #lists = null;
+  #reader = new Reader();
+  #isReady = false;
   #result = null;
   #timer = 0;
   #replayTimer = 0;
-  #reading = new AbortController();
 
   async start() {
     this.#listen();
@@ -41,13 +46,13 @@ class Page {
     if (!(await this.#open(location.hash))) this.#note("share-note", "linkBroken");
     byId("verdict").textContent = this.#t("loading");
     try {
-      await loadEngine();
-      [this.#reader, this.#lists] = await Promise.all([import("./reader.js"), import("./lists.js")]);
+      await this.#reader.start();
     } catch (error) {
       this.#show("noEngine", { reason: error.message });
       byId("verdict").textContent = "";
       return;
     }
+    this.#isReady = true;
     this.#changed(0);
   }
 
@@ -77,7 +82,7 @@ class Page {
     this.#note("share-note");
     keepLanguage(language);
     // Default texts of a reply, such as the titles of phases, are in the language of the page.
-    if (this.#reader !== null) this.#changed(0);
+    this.#changed(0);
   }
 
   #fillExamples() {
@@ -118,10 +123,10 @@ class Page {
   /** Reads the text after a pause. */
   #changed(pause = this.#editor.text.length > LONG_TEXT ? LONG_PAUSE : PAUSE) {
     this.#stop();
-    this.#reading.abort();
+    this.#reader.cancel();
     clearTimeout(this.#timer);
     this.#showSize();
-    if (this.#reader === null) return;
+    if (!this.#isReady) return;
     this.#isBusy = true;
     this.#timer = setTimeout(() => void this.#read(), pause);
   }
@@ -132,35 +137,32 @@ class Page {
       this.#isBusy = false;
       return;
     }
-    const text = this.#editor.text.slice(0, this.#reader.LONGEST);
+    const text = this.#editor.text.slice(0, LONGEST);
     if (text.trim() === "") {
       this.#showNothing();
       return;
     }
-    this.#reading = new AbortController();
-    const { signal } = this.#reading;
-    const status = byId("verdict");
     const options = { text_language: this.#language, ...settings.options };
-    try {
-      const result = await this.#reader.read({ ...settings, options, text }, signal, (part) => {
-        const percent = new Intl.NumberFormat(this.#language, { style: "percent" }).format(part);
-        status.textContent = this.#t("readingPart", { part: percent });
-      });
-      this.#showResult(result, text);
-    } catch (error) {
-      if (signal.aborted) return;
-      this.#showNothing();
-      if (error.name === "TambourError" && error.code !== "internal") this.#problem(error.message);
-      else this.#show("internal");
+    const percent = new Intl.NumberFormat(this.#language, { style: "percent" });
+    const answer = await this.#reader.read({ ...settings, options, text }, (part) => {
+      byId("verdict").textContent = this.#t("readingPart", { part: percent.format(part) });
+    });
+    if (answer === null) return;
+    if (answer.result !== undefined) {
+      this.#showResult(answer.result, text);
+      return;
     }
+    this.#showNothing();
+    byId("verdict").textContent = "";
+    if (answer.problem !== undefined) this.#problem(answer.problem);
+    else this.#show(answer.fault);
   }
 
   // Showing
 
   #showSize() {
     const count = this.#editor.text.length;
-    const most = this.#reader?.LONGEST ?? count;
-    byId("size").textContent = this.#t(count > most ? "sizeLeft" : "size", { count, most });
+    byId("size").textContent = this.#t(count > LONGEST ? "sizeLeft" : "size", { count, most: LONGEST });
   }
 
   /** Says that what is shown is not that of the text. */
@@ -186,7 +188,7 @@ class Page {
     this.#problem("");
     this.#showVerdict();
     showAnswer(byId("answer"), result.answer, t);
-    this.#lists.showFindings(byId("findings"), result.findings, t, (number) => this.#choose(number, true));
+    showFindings(byId("findings"), result.findings, t, (number) => this.#choose(number, true));
     byId("findings-count").textContent = t("number", { count: result.findings.length });
     this.#showEvents();
     this.#showRepaired(text);
@@ -213,7 +215,7 @@ class Page {
 
   #showEvents() {
     const { events, count } = this.#result;
-    this.#lists.showEvents(byId("events"), events, count, this.#t);
+    showEvents(byId("events"), events, count, this.#t);
     byId("events-count").textContent = this.#t("number", { count });
   }
 
@@ -238,7 +240,7 @@ class Page {
 
   #choose(number, scrolls) {
     this.#stop();
-    this.#lists.markFinding(byId("findings"), number);
+    markFinding(byId("findings"), number);
     this.#editor.choose(number);
     if (scrolls) byId("reply").scrollIntoView({ block: "nearest" });
   }
@@ -256,7 +258,7 @@ class Page {
     const step = () => {
       const event = events[at];
       model.add(event);
-      this.#lists.addEvent(list, event, at, this.#t);
+      addEvent(list, event, at, this.#t);
       at += 1;
       byId("events").scrollTop = byId("events").scrollHeight;
       showAnswer(byId("answer"), model, this.#t);

@@ -1,16 +1,14 @@
-// Reading of a reply in small portions of time, so that the page answers meanwhile.
+// Reading of a reply in small portions of time, so that newer text is heard meanwhile.
 import { check, Pipeline, repair, TambourError } from "../dist/esm/index.js";
 import { AnswerModel } from "./answer.js";
+import { MOST_EVENTS } from "./limits.js";
 
-/** Most characters that are read. */
-export const LONGEST = 4_000_000;
-/** Most events that are kept; the answer is made of all. */
-export const MOST_EVENTS = 500;
+/** Milliseconds of work before newer text is heard. */
+const PORTION = 50;
+/** Characters that the pipeline gets at once; it cuts long pieces of text itself. */
+const LONGEST_PIECE = 16_384;
 
-/** Milliseconds of work before the page has its turn. */
-const PORTION = 12;
-
-/** Turn of the page between portions of work; rejects when a newer reading has begun. */
+/** Turns of others between portions of work; rejects when a newer reading has begun. */
 class Turns {
   #due = performance.now() + PORTION;
 
@@ -18,7 +16,7 @@ class Turns {
     this.signal = signal;
   }
 
-  /** True when it is the page's turn. */
+  /** True when it is the turn of others. */
   get isOver() {
     return performance.now() >= this.#due;
   }
@@ -58,7 +56,7 @@ export async function read(input, signal, onProgress) {
 
   const pipeline = new Pipeline({ ...options, dialect });
   try {
-    const size = chunk === 0 ? text.length : chunk;
+    const size = chunk === 0 ? LONGEST_PIECE : chunk;
     for (let start = 0; start < text.length; start += size) {
       const end = Math.min(start + size, text.length);
       take(pipeline.push(text.slice(start, end)), end);

@@ -42,7 +42,6 @@ export const TEXTS = {
   linkBroken: { en: "The link is damaged; an example is shown.", zh: "链接已损坏，显示的是例子。" },
   results: { en: "Results", zh: "结果" },
   loading: { en: "Loading…", zh: "正在加载…" },
-  reading: { en: "Reading…", zh: "正在读取…" },
   readingPart: { en: "Reading, {part}", zh: "正在读取，{part}" },
   noEngine: {
     en: "WebAssembly could not be loaded: {reason}",
@@ -108,7 +107,12 @@ export const TEXTS = {
   morePhases: { en: "{count} more {count:phase|phases}.", zh: "还有 {count} 个阶段。" },
   moreEvents: { en: "{count} more {count:event|events}.", zh: "还有 {count} 个事件。" },
   moreFindings: { en: "{count} more {count:finding|findings}.", zh: "还有 {count} 项检查结果。" },
-  internal: { en: "The library has failed; please report the input. Reload the page.", zh: "程序出错，请报告此输入，并重新加载页面。" },
+  cutText: {
+    en: "The text is too long for this field; its first {count} lines were taken.",
+    zh: "文本太长，只取了前 {count} 行。",
+  },
+  tooLong: { en: "Reading took too long and was given up.", zh: "读取时间太长，已放弃。" },
+  internal: { en: "The library has failed; please report the input.", zh: "程序出错，请报告此输入。" },
 };
 
 /** Languages of the page. */

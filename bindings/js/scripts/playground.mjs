@@ -10,15 +10,30 @@ const root = new URL("../", import.meta.url);
 const source = new URL("playground/", root);
 const engine = fileURLToPath(new URL("engine.js", source));
 
-/** Gives the package the engine of the page, and the page the compressed module. */
+const SETTINGS = {
+  bundle: true,
+  format: "iife",
+  charset: "utf8",
+  target: ["chrome109", "firefox113", "safari16.4"],
+  minify: true,
+  legalComments: "none",
+  logLevel: "warning",
+};
+
+/** Gives the page the script of its thread, that one the engine of the page, and this one the compressed module. */
 const embedding = {
   name: "embedding",
   setup({ onLoad, onResolve }) {
     onResolve({ filter: /^#engine$/ }, () => ({ path: engine }));
-    onResolve({ filter: /^packed-module$/ }, () => ({ path: "decoder.wasm", namespace: "packed" }));
-    onLoad({ filter: /.*/, namespace: "packed" }, async () => {
+    onResolve({ filter: /^packed-/ }, ({ path }) => ({ path, namespace: "packed" }));
+    onLoad({ filter: /^packed-module$/, namespace: "packed" }, async () => {
       const module = await readFile(new URL("wasm/decoder.wasm", root));
       return { contents: gzipSync(module, { level: 9 }), loader: "binary" };
+    });
+    onLoad({ filter: /^packed-worker$/, namespace: "packed" }, async () => {
+      const entry = fileURLToPath(new URL("worker.js", source));
+      const { outputFiles } = await build({ ...SETTINGS, entryPoints: [entry], write: false, plugins: [embedding] });
+      return { contents: outputFiles[0].text, loader: "text" };
     });
   },
 };
@@ -30,13 +45,7 @@ export async function writePlayground(folder) {
   await build({
     entryPoints: [fileURLToPath(new URL("main.js", source))],
     outfile: fileURLToPath(new URL("playground.js", folder)),
-    bundle: true,
-    format: "iife",
-    charset: "utf8",
-    target: ["chrome109", "firefox113", "safari16.4"],
-    minify: true,
-    legalComments: "none",
-    logLevel: "warning",
+    ...SETTINGS,
     plugins: [embedding],
   });
   for (const name of ["index.html", "playground.css", "favicon.svg"]) await copyFile(new URL(name, source), new URL(name, folder));

@@ -21,7 +21,7 @@ const PLACES = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/b
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
 
 /** Policy of a host that trusts no page: neither inline code nor connections. */
-const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self'; frame-ancestors 'none'";
+const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src blob:; style-src 'self'; img-src 'self'; frame-ancestors 'none'";
 
 const BROKEN = `<thinking>
 <phase id="1">
@@ -52,11 +52,12 @@ describe("playground", { skip }, () => {
     const { writePlayground } = await import("../scripts/playground.mjs");
     await writePlayground(pathToFileURL(`${folder}/`));
     server = createServer((request, response) => {
-      const { pathname } = new URL(request.url, "http://localhost");
+      const { pathname, searchParams } = new URL(request.url, "http://localhost");
       const file = join(folder, pathname === "/" ? "index.html" : pathname.slice(1));
       if (!existsSync(file)) return response.writeHead(404).end();
       response.setHeader("content-type", TYPES[extname(file)]);
-      response.setHeader("content-security-policy", POLICY);
+      const without = searchParams.get("without") ?? "";
+      response.setHeader("content-security-policy", POLICY.replace(without, ""));
       return response.end(readFileSync(file));
     });
     await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -96,7 +97,7 @@ describe("playground", { skip }, () => {
       await act(page);
       const base = address.replace("index.html", "");
       const own = ["", "index.html", "playground.css", "playground.js", "favicon.svg"].map((name) => base + name);
-      assert.deepEqual(requests.filter((url) => !own.includes(url.split("#")[0])), []);
+      assert.deepEqual(requests.filter((url) => !own.includes(url.split("#")[0]) && !url.startsWith("blob:")), []);
       assert.deepEqual(problems, []);
     } finally {
       await context.close();
@@ -150,6 +151,16 @@ describe("playground", { skip }, () => {
       await type(page, BROKEN);
       await finding(page, "phase_id_not_increasing").waitFor();
     });
+  });
+
+  test("a host that forbids WebAssembly, or threads, is told about", async () => {
+    for (const without of ["'wasm-unsafe-eval'", "worker-src blob:;"]) {
+      const context = await browser.newContext({ locale: "en-GB" });
+      const page = await context.newPage();
+      await page.goto(`${hosted}?without=${encodeURIComponent(without)}`);
+      await page.getByRole("alert").getByText("WebAssembly could not be loaded").waitFor();
+      await context.close();
+    }
   });
 
   test("every example is read; the broken ones have findings, the correct ones pass", async () => {
@@ -344,6 +355,17 @@ describe("playground", { skip }, () => {
       await type(page, BROKEN);
       await finding(page, "phase_id_not_increasing").waitFor();
       assert.match(await page.locator("#size").innerText(), /^\d{3} characters$/);
+    });
+  });
+
+  test("of a text of too many lines, only the beginning is pasted", async () => {
+    await withPage({}, async (page) => {
+      await page.locator("#reply").fill("");
+      await page.evaluate(() => navigator.clipboard.writeText("\n".repeat(40_000)));
+      await page.locator("#reply").focus();
+      await page.keyboard.press("ControlOrMeta+V");
+      await page.getByText("its first 20,000 lines were taken").waitFor();
+      assert.equal((await page.locator("#reply").inputValue()).length, 19_999);
     });
   });
 
