@@ -1,5 +1,5 @@
 /** Packs the files of a build beside them, for the server to hand out where a browser takes gzip. */
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 
 /** Smaller files gain nothing. */
@@ -8,5 +8,7 @@ const assets = new URL("../dist/assets/", import.meta.url);
 for (const name of await readdir(assets)) {
   if (!/\.(?:js|css|svg|wasm)$/.test(name)) continue;
   const content = await readFile(new URL(name, assets));
+  // Modules are large, and every browser takes gzip, so the server has them packed only.
+  if (name.endsWith(".wasm")) await rm(new URL(name, assets));
   if (content.length >= LEAST) await writeFile(new URL(`${name}.gz`, assets), gzipSync(content, { level: 9 }));
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, ExitCode};
 
-use crate::{built_command, run_tool, studio};
+use crate::{built_command, javascript, run_tool, studio};
 
 /// Program with the commands.
 const RELEASE: &str = "xtask-release";
@@ -12,6 +12,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let has_program =
         arguments.iter().any(|argument| ["--binary", "--check", "--verify"].contains(&argument.as_str()));
     if !has_program {
+        // The inspector of the studio reads with the small modules.
+        javascript::build_release()?;
         studio::build_studio();
     }
     run_release("dist", arguments)

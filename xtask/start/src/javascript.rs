@@ -1,17 +1,20 @@
 //! Tests of the JavaScript package: its addon, its WebAssembly modules, its TypeScript, its tests in Node.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::thread::JoinHandle;
 
 use anyhow::Context;
 
 use crate::need::has_target;
 use crate::steps::TestSteps;
-use crate::{cargo_command, repository_root, tools_command};
+use crate::{TOOLS, cargo_command, repository_root, run_tool, tools_command};
 
 /// WebAssembly target.
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
+
+/// Arguments of npm that install what the package is built and tested with.
+const INSTALL: [&str; 5] = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"];
 
 /// Profile of the modules for tests.
 const TEST_PROFILE: &str = "web-test";
@@ -27,6 +30,17 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     steps.print_summary()
 }
 
+/// Builds the modules and the TypeScript as a release has them.
+pub(crate) fn build_release() -> anyhow::Result<()> {
+    let modules = package().join("wasm").display().to_string();
+    let code = run_tool(TOOLS, &["web".to_owned(), "web".to_owned(), modules])?;
+    anyhow::ensure!(code == ExitCode::SUCCESS, "the WebAssembly modules could not be built");
+    for arguments in [&INSTALL[..], &["run", "--silent", "build"]] {
+        anyhow::ensure!(npm(arguments).status()?.success(), "`npm {}` failed", arguments.join(" "));
+    }
+    Ok(())
+}
+
 /// Installation, in progress, of the packages that the tests need.
 pub(crate) struct PackageSetup {
     install: JoinHandle<(TestSteps, bool)>,
@@ -37,8 +51,7 @@ impl PackageSetup {
     pub(crate) fn start(steps: &TestSteps) -> PackageSetup {
         let mut branch = steps.branch();
         let install = std::thread::spawn(move || {
-            let mut npm = npm(&["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]);
-            let is_installed = branch.run_step("JavaScript package, set-up", &mut npm);
+            let is_installed = branch.run_step("JavaScript package, set-up", &mut npm(&INSTALL));
             (branch, is_installed)
         });
         PackageSetup { install }

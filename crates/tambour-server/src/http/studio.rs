@@ -53,12 +53,16 @@ fn respond(find: FindFile, method: &Method, path: &str, headers: &HeaderMap) -> 
     // Not sent as files: the page, which needs a nonce; hidden files; and compressed files (`.gz`), which are
     // sent only in place of the file that they compress.
     let is_hidden = name.split('/').any(|part| part.starts_with('.'));
-    if name != INDEX_PAGE
-        && !is_hidden
-        && !name.ends_with(".gz")
-        && let Some(file) = find(name)
-    {
-        return file_response(find, name, file, headers);
+    if name != INDEX_PAGE && !is_hidden && !name.ends_with(".gz") {
+        // Large files are there compressed only.
+        let takes_gzip = accepts(headers, &header::ACCEPT_ENCODING, "gzip");
+        let compressed = takes_gzip.then(|| find(&format!("{name}.gz"))).flatten();
+        let plain = find(name);
+        let metadata = plain.as_ref().or(compressed.as_ref()).map(|file| file.metadata.sha256_hash());
+        let is_compressed = compressed.is_some();
+        if let (Some(hash), Some(sent)) = (metadata, compressed.or(plain)) {
+            return file_response(name, &hash, sent, is_compressed, headers);
+        }
     }
     if name.starts_with(HASHED_FOLDER) || !accepts(headers, &header::ACCEPT, "text/html") {
         return missing_page();
@@ -104,13 +108,17 @@ fn content_policy(nonce: &str) -> String {
     .join("; ")
 }
 
-/// Responds with a file, compressed if the client accepts that, or with 304 if the client has it.
-fn file_response(find: FindFile, name: &str, file: EmbeddedFile, headers: &HeaderMap) -> Response {
+/// Responds with a file, whose plain bytes have this hash if they are there, or with 304 if the client has it.
+fn file_response(
+    name: &str,
+    hash: &[u8],
+    file: EmbeddedFile,
+    is_compressed: bool,
+    headers: &HeaderMap,
+) -> Response {
     // 12 bytes of the hash are enough. The tag is weak (`W/`), since compressed and plain bytes share it.
-    let tag: String = file.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
+    let tag: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("W/\"{tag}\"");
-    let compressed =
-        accepts(headers, &header::ACCEPT_ENCODING, "gzip").then(|| find(&format!("{name}.gz"))).flatten();
     let known_tags = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut response = if known_tags
         .flat_map(|tags| tags.split(','))
@@ -118,9 +126,8 @@ fn file_response(find: FindFile, name: &str, file: EmbeddedFile, headers: &Heade
     {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        let mut response =
-            file_body(compressed.as_ref().map_or(file.data, |compressed| compressed.data.clone()));
-        if compressed.is_some() {
+        let mut response = file_body(file.data);
+        if is_compressed {
             response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));

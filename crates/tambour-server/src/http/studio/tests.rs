@@ -15,6 +15,8 @@ fn find_test_file(name: &str) -> Option<EmbeddedFile> {
         "index.html" => b"<meta name=\"csp-nonce\" content=\"__CSP_NONCE__\">",
         "assets/app-1a2b.js" => b"go()",
         "assets/app-1a2b.js.gz" => b"packed",
+        // Without a plain file beside it.
+        "assets/large-3c4d.wasm.gz" => b"packed module",
         "icon.svg" => b"<svg/>",
         ".gitignore" => b"*",
         _ => return None,
@@ -113,6 +115,19 @@ async fn only_files_with_hashed_names_are_cached_without_asking_again() {
     assert_eq!(repeat.status(), 304);
     assert_eq!(text(repeat).await, "");
     assert_eq!(get("/icon.svg", &[(header::IF_NONE_MATCH, "W/\"other\"")]).status(), 200);
+}
+
+#[tokio::test]
+async fn a_file_that_is_there_compressed_only_goes_to_clients_that_accept_gzip() {
+    let path = "/assets/large-3c4d.wasm";
+    let module = get(path, &[(header::ACCEPT_ENCODING, "gzip")]);
+    assert_eq!(header_of(&module, header::CONTENT_ENCODING), "gzip");
+    assert_eq!(header_of(&module, header::CONTENT_TYPE), "application/wasm");
+    let tag: &'static str = Box::leak(header_of(&module, header::ETAG).to_owned().into_boxed_str());
+    assert_eq!(text(module).await, "packed module");
+    let known = [(header::ACCEPT_ENCODING, "gzip"), (header::IF_NONE_MATCH, tag)];
+    assert_eq!(get(path, &known).status(), 304);
+    assert_eq!(get(path, &[]).status(), 404);
 }
 
 #[tokio::test]
