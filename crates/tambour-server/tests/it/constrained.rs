@@ -9,18 +9,16 @@ use tambour_server::upstream::Constrain;
 use crate::child_process::{run_async, run_passing_child};
 use crate::client::{Event, joined_text, stream_message_id};
 use crate::dialogues::{SAY_ACTION, post_text, round_answer, start_dialogue};
-use crate::mock::{
-    GOOD_REPLY, Gate, MockServer, ReceivedRequest, Step, reply_script, response_script, sse_frame,
-};
+use crate::mock::{GOOD_REPLY, MockServer, ReceivedRequest, Step, reply_script, response_script, sse_frame};
 use crate::server::TestServer;
 
 /// Word of the canary, which nothing but a constraint makes a model write.
-const CANARY_WORD: &str = "Zyqumbra-47";
-const PROSE: &str = "It is 4, I think.";
+pub(crate) const CANARY_WORD: &str = "Zyqumbra-47";
+pub(crate) const PROSE: &str = "It is 4, I think.";
 
 /// Behaviour of a scripted server towards a form.
 #[derive(Clone, Copy, PartialEq)]
-enum Behaviour {
+pub(crate) enum Behaviour {
     /// Constrains the reply.
     Obey,
     /// Answers with prose, as to a field that it does not know.
@@ -32,14 +30,14 @@ enum Behaviour {
 }
 
 /// Server of the table: name, kind, and places of its forms in a request, best first.
-struct ServerForm {
-    name: &'static str,
-    kind: &'static str,
+pub(crate) struct ServerForm {
+    pub(crate) name: &'static str,
+    pub(crate) kind: &'static str,
     /// Form, JSON Pointer of its content, and text at the beginning of a grammar.
-    forms: &'static [(&'static str, &'static str, &'static str)],
+    pub(crate) forms: &'static [(&'static str, &'static str, &'static str)],
 }
 
-const SERVERS: &[ServerForm] = &[
+pub(crate) const SERVERS: &[ServerForm] = &[
     ServerForm {
         name: "llama.cpp",
         kind: "openai",
@@ -86,13 +84,13 @@ const SERVERS: &[ServerForm] = &[
     },
 ];
 
-fn server_form(name: &str) -> &'static ServerForm {
+pub(crate) fn server_form(name: &str) -> &'static ServerForm {
     SERVERS.iter().find(|server| server.name == name).unwrap()
 }
 
 /// Form that a request has, with its content as a text. A grammar with the rule `root` is GBNF; one in
 /// Lark begins with the line of llguidance.
-fn form_of(server: &ServerForm, body: &Value) -> Option<(&'static str, String)> {
+pub(crate) fn form_of(server: &ServerForm, body: &Value) -> Option<(&'static str, String)> {
     server.forms.iter().find_map(|(form, pointer, start)| {
         let content = body.pointer(pointer)?;
         let text = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
@@ -106,14 +104,14 @@ fn form_of(server: &ServerForm, body: &Value) -> Option<(&'static str, String)> 
 }
 
 /// Schema of the requests that a server documents.
-fn request_schema(name: &str) -> jsonschema::Validator {
+pub(crate) fn request_schema(name: &str) -> jsonschema::Validator {
     let path = tambour_fixtures::fixtures_folder().join("upstream/requests").join(format!("{name}.json"));
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     jsonschema::draft202012::new(&schema).unwrap()
 }
 
 /// A whole reply in the protocol of a kind.
-fn text_script(kind: &str, text: &str) -> Vec<Step> {
+pub(crate) fn text_script(kind: &str, text: &str) -> Vec<Step> {
     let frames = match kind {
         "openai" => return reply_script(text, 7),
         "ollama" => {
@@ -145,7 +143,7 @@ fn text_script(kind: &str, text: &str) -> Vec<Step> {
 
 /// A server that behaves towards each form as `behaviour` says, answers a constrained request with `good`, and
 /// refuses what its documentation does not have.
-async fn scripted_server(
+pub(crate) async fn scripted_server(
     server: &'static ServerForm,
     behaviour: impl Fn(&str) -> Behaviour + Send + Sync + 'static,
     good: &'static str,
@@ -179,7 +177,7 @@ async fn scripted_server(
 }
 
 /// Starts our server for a scripted one. The name of the server is configured, or left to the probes.
-async fn start_for(
+pub(crate) async fn start_for(
     mock: &MockServer,
     server: &ServerForm,
     is_named: bool,
@@ -196,7 +194,7 @@ async fn start_for(
     .await
 }
 
-fn thinking_request(fields: &Value) -> Value {
+pub(crate) fn thinking_request(fields: &Value) -> Value {
     let mut request = json!({
         "text": "2 + 2?", "dialect": "thinkingml", "output_protocol": "jsonseq_v1", "extensions": true,
     });
@@ -205,7 +203,7 @@ fn thinking_request(fields: &Value) -> Value {
 }
 
 /// A request whose contract has all forms, also a schema that all servers take.
-fn value_request(fields: &Value) -> Value {
+pub(crate) fn value_request(fields: &Value) -> Value {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let mut request = thinking_request(&json!({
         "dialect": "json_value", "contract": {"options": {"json_value.schema": schema}},
@@ -214,16 +212,16 @@ fn value_request(fields: &Value) -> Value {
     request
 }
 
-async fn ask(server: &TestServer, request: &Value) -> Vec<Event> {
+pub(crate) async fn ask(server: &TestServer, request: &Value) -> Vec<Event> {
     server.open_stream(request).await.read_checked().await
 }
 
-fn end_yield(events: &[Event]) -> &Value {
+pub(crate) fn end_yield(events: &[Event]) -> &Value {
     &events.last().unwrap().data["metadata"]["yield"]
 }
 
 /// Requests of a scripted server that are no probes.
-fn messages_of(mock: &MockServer) -> Vec<Value> {
+pub(crate) fn messages_of(mock: &MockServer) -> Vec<Value> {
     let is_probe = |body: &Value| body.to_string().contains("How much is 2 + 2?");
     mock.requests().into_iter().map(|request| request.body).filter(|body| !is_probe(body)).collect()
 }
@@ -261,54 +259,6 @@ async fn each_server_takes_its_forms_as_its_documentation_says() {
             assert_eq!(states, expected, "{}", server.name);
         }
     }
-}
-
-#[tokio::test]
-async fn an_unknown_server_is_found_out_by_canaries_once() {
-    for server in &SERVERS[..3] {
-        let mock = scripted_server(server, |_| Behaviour::Obey, GOOD_REPLY).await;
-        let tambour = start_for(&mock, server, false, Some(Constrain::Auto)).await;
-        let events = ask(&tambour, &thinking_request(&json!({}))).await;
-        assert_eq!(end_yield(&events), "constrained", "{}: {events:#?}", server.name);
-        let probes = mock.calls().started - 1;
-        for _ in 0..3 {
-            ask(&tambour, &thinking_request(&json!({}))).await;
-        }
-        assert_eq!(mock.calls().started - 4, probes, "the model is probed once");
-        // Another model is another one to probe.
-        ask(&tambour, &thinking_request(&json!({"model": "another"}))).await;
-        assert!(mock.calls().started - 5 > probes);
-        let metrics = tambour.get("/metrics").await.text;
-        let line = format!(
-            "tambour_upstream_constraint_probes_total{{upstream=\"openai\",server=\"{}\",form=\"gbnf\",result=\"obeyed\"}} 2",
-            server.name
-        );
-        assert!(metrics.contains(&line), "{metrics}");
-        assert!(
-            metrics.contains("tambour_upstream_constraints_total{upstream=\"openai\",form=\"gbnf\"} 5"),
-            "{metrics}"
-        );
-        // Results of probes survive a reload of the configuration.
-        let before = mock.calls().started;
-        let mut config = crate::server::test_config(&tambour.folder);
-        config.add_upstream(&mock.url(), Some("a-model".to_owned())).unwrap();
-        config.upstreams.get_mut("openai").unwrap().constrain = Some(Constrain::Auto);
-        tambour.reload_handle().apply(config).await.unwrap();
-        ask(&tambour, &thinking_request(&json!({}))).await;
-        assert_eq!(mock.calls().started, before + 1);
-    }
-}
-
-#[tokio::test]
-async fn fifty_messages_at_once_probe_once() {
-    let mock = scripted_server(&SERVERS[0], |_| Behaviour::Obey, GOOD_REPLY).await;
-    let tambour = start_for(&mock, &SERVERS[0], true, Some(Constrain::Auto)).await;
-    let request = thinking_request(&json!({}));
-    let streams = (0..50).map(|_| ask(&tambour, &request));
-    for events in futures_util::future::join_all(streams).await {
-        assert_eq!(end_yield(&events), "constrained");
-    }
-    assert_eq!(mock.calls().started, 50 + SERVERS[0].forms.len());
 }
 
 #[tokio::test]
@@ -475,48 +425,6 @@ async fn an_error_after_the_first_text_is_no_refusal() {
 }
 
 #[tokio::test]
-async fn models_of_one_server_are_probed_apart() {
-    // One model obeys, the other does not; they differ in nothing else.
-    let server = server_form("llama.cpp");
-    let mock = MockServer::start_with(move |request: &ReceivedRequest| {
-        let obeys = request.body["model"] == "obedient";
-        match form_of(server, &request.body) {
-            Some((_, content)) if obeys && content.contains(CANARY_WORD) => reply_script(CANARY_WORD, 9),
-            Some(_) if obeys => reply_script(GOOD_REPLY, 9),
-            _ => reply_script(PROSE, 9),
-        }
-    })
-    .await;
-    let url = format!("openai=http://{}/v1", mock.address);
-    let tambour = TestServer::start(&mock, |config| {
-        config.add_upstream(&url, Some("obedient".to_owned())).unwrap();
-        let upstream = config.upstreams.get_mut("openai").unwrap();
-        (upstream.constrain, upstream.server) = (Some(Constrain::Auto), Some("llama.cpp".to_owned()));
-        let mut other = upstream.clone();
-        other.model = Some("wilful".to_owned());
-        config.upstreams.insert("other".to_owned(), other);
-    })
-    .await;
-    for _ in 0..2 {
-        for (upstream, expected) in [("openai", "constrained"), ("other", "fallback")] {
-            let events = ask(&tambour, &thinking_request(&json!({"upstream": upstream}))).await;
-            assert_eq!(end_yield(&events), expected, "{upstream}: {events:#?}");
-        }
-    }
-    // Each model was probed once, and only what one has obeyed is sent to it.
-    let probes = |model: &str| {
-        let bodies = mock.requests().into_iter().map(|request| request.body);
-        bodies
-            .filter(|body| body["model"] == model && body.to_string().contains("How much is 2 + 2?"))
-            .count()
-    };
-    assert_eq!([probes("obedient"), probes("wilful")], [server.forms.len(); 2]);
-    let sent = messages_of(&mock);
-    assert_eq!(sent.len(), 4);
-    assert!(sent.iter().all(|body| (body["model"] == "obedient") == form_of(server, body).is_some()));
-}
-
-#[tokio::test]
 async fn a_refusal_without_a_reason_is_answered_plainly_on_auto() {
     let mock = MockServer::start_with(|request: &ReceivedRequest| {
         match form_of(server_form("llama.cpp"), &request.body) {
@@ -550,37 +458,6 @@ async fn an_error_of_something_else_is_no_refusal_of_a_form() {
     let events = ask(&tambour, &thinking_request(&json!({}))).await;
     let end = &events.last().unwrap().data;
     assert_eq!((&end["code"], &end["retryable"]), (&json!("upstream_unconstrained"), &json!(true)));
-}
-
-#[tokio::test]
-async fn names_of_models_are_bounded_and_shown_to_nobody_else() {
-    let mock = scripted_server(server_form("llama.cpp"), |_| Behaviour::Obey, GOOD_REPLY).await;
-    let tambour = start_for(&mock, server_form("llama.cpp"), true, Some(Constrain::Auto)).await;
-    let long = "m".repeat(300);
-    let events = ask(&tambour, &thinking_request(&json!({"model": long}))).await;
-    assert_eq!(end_yield(&events), "fallback", "its prose is not constrained");
-    assert_eq!(mock.calls().started, 1, "it is not probed");
-    // Sixteen names in a minute, then only the model of the configuration.
-    for number in 0..20 {
-        ask(&tambour, &thinking_request(&json!({"model": format!("m{number}")}))).await;
-    }
-    let probes = mock.calls().started - 21;
-    assert_eq!(probes, 16 * server_form("llama.cpp").forms.len());
-    assert_eq!(end_yield(&ask(&tambour, &thinking_request(&json!({}))).await), "constrained");
-    // Only an admin sees the names of others.
-    let shown = async || {
-        let upstreams = tambour.get("/api/v1/settings").await.json["upstreams"].clone();
-        let upstreams = upstreams.as_array().unwrap().iter();
-        upstreams.map(|upstream| upstream["probes"].as_array().unwrap().len()).sum::<usize>()
-    };
-    assert_eq!(shown().await, 17);
-    let (_, admin) = crate::keys::new_key(&tambour, "admin", "admin").await;
-    let mut tambour = tambour;
-    tambour.set_key(Some(&admin));
-    let (_, user) = crate::keys::new_key(&tambour, "user", "plain").await;
-    tambour.set_key(Some(&user));
-    let settings = tambour.get("/api/v1/settings").await.text;
-    assert!(settings.contains("a-model") && !settings.contains("m7"), "{settings}");
 }
 
 #[tokio::test]
@@ -689,26 +566,6 @@ async fn calls_of_offered_tools_are_strict_where_the_service_can() {
 }
 
 #[tokio::test]
-async fn upstreams_that_differ_have_probes_of_their_own() {
-    // Two names of one server: one is told which server it is.
-    let mock = scripted_server(server_form("vllm"), |_| Behaviour::Obey, GOOD_REPLY).await;
-    let url = format!("openai=http://{}/v1", mock.address);
-    let tambour = TestServer::start(&mock, |config| {
-        config.add_upstream(&url, Some("a-model".to_owned())).unwrap();
-        let mut other = config.upstreams["openai"].clone();
-        config.upstreams.get_mut("openai").unwrap().constrain = Some(Constrain::Auto);
-        other.constrain = Some(Constrain::Auto);
-        other.server = Some("openai".to_owned());
-        config.upstreams.insert("named".to_owned(), other);
-    })
-    .await;
-    let events = ask(&tambour, &thinking_request(&json!({"upstream": "openai"}))).await;
-    assert_eq!(end_yield(&events), "constrained", "{events:#?}");
-    let events = ask(&tambour, &thinking_request(&json!({"upstream": "named"}))).await;
-    assert_eq!(end_yield(&events), "fallback", "its prose is not constrained: {events:#?}");
-}
-
-#[tokio::test]
 async fn an_error_that_a_clients_field_may_have_caused_is_not_remembered() {
     let is_refusing = Arc::new(Mutex::new(true));
     let shared = is_refusing.clone();
@@ -722,46 +579,6 @@ async fn an_error_that_a_clients_field_may_have_caused_is_not_remembered() {
     assert_ne!(end_yield(&ask(&tambour, &request).await), "constrained");
     *is_refusing.lock().unwrap() = false;
     assert_eq!(end_yield(&ask(&tambour, &thinking_request(&json!({}))).await), "constrained");
-}
-
-#[tokio::test]
-async fn a_server_that_says_nothing_delays_a_message_only_for_a_while() {
-    let gate = Gate::new();
-    let silence = gate.clone();
-    let mock = MockServer::start_with(move |request: &ReceivedRequest| {
-        if request.body.to_string().contains(CANARY_WORD) {
-            return vec![Step::Wait(silence.clone()), Step::Cut];
-        }
-        reply_script(GOOD_REPLY, 9)
-    })
-    .await;
-    let url = mock.url();
-    let tambour = TestServer::start(&mock, |config| {
-        // Also bounds the probes.
-        config.timeouts.first_byte_ms = 1500;
-        config.add_upstream(&url, Some("a-model".to_owned())).unwrap();
-        let upstream = config.upstreams.get_mut("openai").unwrap();
-        (upstream.constrain, upstream.server) = (Some(Constrain::Auto), Some("llama.cpp".to_owned()));
-    })
-    .await;
-    // A cancelled message stops waiting, and leaves the probe to others.
-    let mut stream = tambour.open_stream(&thinking_request(&json!({}))).await;
-    let first = stream.next_event().await.unwrap();
-    mock.wait_until(|calls| calls.started == 1).await;
-    let id = stream_message_id(std::slice::from_ref(&first));
-    tambour.call("post", &format!("/api/v1/messages/{id}/cancel"), None).await;
-    let rest = stream.read_rest().await;
-    assert_eq!(rest.last().unwrap().data["finish_reason"], "cancelled");
-    let events = ask(&tambour, &thinking_request(&json!({}))).await;
-    assert_eq!(end_yield(&events), "plain", "{events:#?}");
-    // It is not probed again for every message.
-    let before = mock.calls().started;
-    assert_eq!(end_yield(&ask(&tambour, &thinking_request(&json!({}))).await), "plain");
-    assert_eq!(mock.calls().started, before + 1);
-    let events = ask(&tambour, &thinking_request(&json!({"constrain": "required"}))).await;
-    let end = &events.last().unwrap().data;
-    assert_eq!((&end["code"], &end["retryable"]), (&json!("upstream_unconstrained"), &json!(true)));
-    gate.open();
 }
 
 #[tokio::test]

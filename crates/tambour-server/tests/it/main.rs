@@ -9,6 +9,7 @@ mod client;
 mod cluster;
 mod config;
 mod constrained;
+mod constrained_probes;
 mod contracts;
 mod crash;
 mod damage;
