@@ -8,6 +8,8 @@ import OpenAI from "openai";
 import { State, StateError } from "@tambour/core";
 import { decode } from "@tambour/core/openai";
 
+import { CallCollector } from "../dist/esm/calls.js";
+
 const TOOLS = [{ type: "function", function: { name: "add", parameters: { type: "object", required: ["a"] } } }];
 
 const chunk = (delta, { finish = null, usage = null, index = 0 } = {}) => ({
@@ -191,6 +193,15 @@ test("arguments of calls are bounded", () => {
   for (const name of ["limits.input", "limits_input"]) {
     const events = [...decode(source(), { dialect: "toolcall", tools: TOOLS, [name]: 1000 })];
     assert.equal(events.at(-1).data.code, "input_too_large");
+  }
+  // What is left out is not kept either.
+  for (const options of [{ "limits.input": 1000 }, { limits_input: 1000 }]) {
+    const collector = new CallCollector(options);
+    for (let at = 0; at < 10_000; at += 1) collector.add(0, "", "add", "x".repeat(100));
+    const pushed = [];
+    collector.pushAll({ pushCall: (...call) => (pushed.push(call), []) });
+    assert.equal(pushed.length, 1);
+    assert.equal(pushed[0].join("").length, 1001);
   }
   const many = Array.from({ length: 3000 }, (_, index) => chunk(functionCall("add", '{"a": 1}', { index })));
   const events = read([...many, chunk({}, { finish: "tool_calls" })], "toolcall");
