@@ -151,8 +151,8 @@ fn fit_value(value: Value, text: &str, types: &[&str]) -> Value {
     let is_fitting =
         types.is_empty() || types.contains(&kind) || kind == "integer" && types.contains(&"number");
     match value {
-        // A quoted text keeps its quotes if the schema names types.
-        Value::String(_) if !types.is_empty() => Value::from(text),
+        // Where a text is one of several types, quotes tell it from the others; otherwise it keeps them.
+        Value::String(_) if !types.is_empty() && !types.contains(&"string") => Value::from(text),
         value if is_fitting => value,
         value => to_integer(&value, types).unwrap_or_else(|| Value::from(text)),
     }
