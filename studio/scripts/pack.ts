@@ -1,4 +1,4 @@
-/** Packs the files of a build beside them, for the server to hand out where a browser takes gzip. */
+/** Packs the files of a build in place of them: the server hands them out as they are where a browser takes gzip. */
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 
@@ -8,7 +8,7 @@ const assets = new URL("../dist/assets/", import.meta.url);
 for (const name of await readdir(assets)) {
   if (!/\.(?:js|css|svg|wasm)$/.test(name)) continue;
   const content = await readFile(new URL(name, assets));
-  // Modules are large, and every browser takes gzip, so the server has them packed only.
-  if (name.endsWith(".wasm")) await rm(new URL(name, assets));
-  if (content.length >= LEAST) await writeFile(new URL(`${name}.gz`, assets), gzipSync(content, { level: 9 }));
+  if (content.length < LEAST) continue;
+  await writeFile(new URL(`${name}.gz`, assets), gzipSync(content, { level: 9 }));
+  await rm(new URL(name, assets));
 }

@@ -3,10 +3,12 @@
 //! requires a key.
 
 use std::borrow::Cow;
+use std::io::Read;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use flate2::read::GzDecoder;
 use rust_embed::{Embed, EmbeddedFile};
 use uuid::Uuid;
 
@@ -53,16 +55,12 @@ fn respond(find: FindFile, method: &Method, path: &str, headers: &HeaderMap) -> 
     // Not sent as files: the page, which needs a nonce; hidden files; and compressed files (`.gz`), which are
     // sent only in place of the file that they compress.
     let is_hidden = name.split('/').any(|part| part.starts_with('.'));
-    if name != INDEX_PAGE && !is_hidden && !name.ends_with(".gz") {
-        // Large files are there compressed only.
-        let takes_gzip = accepts(headers, &header::ACCEPT_ENCODING, "gzip");
-        let compressed = takes_gzip.then(|| find(&format!("{name}.gz"))).flatten();
-        let plain = find(name);
-        let metadata = plain.as_ref().or(compressed.as_ref()).map(|file| file.metadata.sha256_hash());
-        let is_compressed = compressed.is_some();
-        if let (Some(hash), Some(sent)) = (metadata, compressed.or(plain)) {
-            return file_response(name, &hash, sent, is_compressed, headers);
-        }
+    if name != INDEX_PAGE
+        && !is_hidden
+        && !name.ends_with(".gz")
+        && let Some(file) = StudioFile::find(find, name)
+    {
+        return file_response(name, file, headers);
     }
     if name.starts_with(HASHED_FOLDER) || !accepts(headers, &header::ACCEPT, "text/html") {
         return missing_page();
@@ -108,17 +106,42 @@ fn content_policy(nonce: &str) -> String {
     .join("; ")
 }
 
-/// Responds with a file, whose plain bytes have this hash if they are there, or with 304 if the client has it.
-fn file_response(
-    name: &str,
-    hash: &[u8],
-    file: EmbeddedFile,
-    is_compressed: bool,
-    headers: &HeaderMap,
-) -> Response {
-    // 12 bytes of the hash are enough. The tag is weak (`W/`), since compressed and plain bytes share it.
-    let tag: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("W/\"{tag}\"");
+/// File of the studio. Large ones are embedded compressed only, so that the program is smaller.
+enum StudioFile {
+    Plain(EmbeddedFile),
+    Compressed(EmbeddedFile),
+}
+
+impl StudioFile {
+    fn find(find: FindFile, name: &str) -> Option<StudioFile> {
+        let compressed = || find(&format!("{name}.gz")).map(StudioFile::Compressed);
+        find(name).map(StudioFile::Plain).or_else(compressed)
+    }
+
+    /// The first 12 bytes of the hash, which are enough for a tag, in hexadecimal digits.
+    fn tag(&self) -> String {
+        let (StudioFile::Plain(file) | StudioFile::Compressed(file)) = self;
+        file.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Body for a client that takes gzip or not, and whether it is compressed.
+    fn body(self, takes_gzip: bool) -> std::io::Result<(Cow<'static, [u8]>, bool)> {
+        match self {
+            StudioFile::Plain(file) => Ok((file.data, false)),
+            StudioFile::Compressed(file) if takes_gzip => Ok((file.data, true)),
+            StudioFile::Compressed(file) => {
+                let mut plain = Vec::new();
+                GzDecoder::new(&*file.data).read_to_end(&mut plain)?;
+                Ok((plain.into(), false))
+            }
+        }
+    }
+}
+
+/// Responds with a file, compressed if the client accepts that, or with 304 if the client has it.
+fn file_response(name: &str, file: StudioFile, headers: &HeaderMap) -> Response {
+    // The tag is weak (`W/`), since compressed and plain bytes share it.
+    let tag = format!("W/\"{}\"", file.tag());
     let known_tags = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut response = if known_tags
         .flat_map(|tags| tags.split(','))
@@ -126,7 +149,11 @@ fn file_response(
     {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        let mut response = file_body(file.data);
+        let takes_gzip = accepts(headers, &header::ACCEPT_ENCODING, "gzip");
+        let Ok((data, is_compressed)) = file.body(takes_gzip) else {
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        };
+        let mut response = file_body(data);
         if is_compressed {
             response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
