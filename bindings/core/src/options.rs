@@ -5,6 +5,12 @@ use tambour::error::{Error, Result};
 use tambour::settings::all_settings;
 use tambour::{Options, Profile};
 
+/// Option of programs that run tools themselves, which command and server do not have: name, and purpose.
+pub const TOOL_LOOP: (&str, &str) = (
+    "tool_loop",
+    "the program runs the calls of the reply: `finish` leaves the stream open for their results (X-004); default false",
+);
+
 /// Builds options from values by public name. Languages whose argument names have no dots may write `_`
 /// instead: `plain_reasoning` stands for `plain.reasoning`. The value of `tools` may also be a list of tools
 /// as model services take them.
@@ -20,6 +26,10 @@ pub fn build_options(values: &Map<String, Value>, default_profile: Profile) -> R
             && let Value::Array(tools) = value
         {
             options.set(name, read_service_tools(tools)?)?;
+        } else if name == TOOL_LOOP.0 {
+            options.tool_loop = value
+                .as_bool()
+                .ok_or_else(|| Error::invalid(format!("`{name}` is true or false, not {value}")))?;
         } else {
             options.set(name, value.clone())?;
         }

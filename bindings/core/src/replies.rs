@@ -94,6 +94,19 @@ pub fn contract(dialect: &str, format: &str, options: &Options) -> Result<Contra
     Ok(ContractForm::Json(value.map_err(|error| Error::invalid_json("the structural tag", &text, error))?))
 }
 
+/// Creates the pipeline of the next reply of a tool loop, which continues the stream of `pipeline`.
+///
+/// # Errors
+/// The stream does not wait for results, or no dialect has that name.
+pub fn next_reply(pipeline: &Pipeline, dialect: &str, options: &Options) -> Result<Pipeline> {
+    if pipeline.pending_calls().is_empty() {
+        return Err(Error::invalid(
+            "the stream waits for no results: only a reply with calls leaves it open, with the option `tool_loop`",
+        ));
+    }
+    pipeline.next_reply(dialect, options)
+}
+
 /// Returns the calls, notices, decisions and updates of a reply so far.
 #[must_use]
 pub fn outcome(pipeline: &Pipeline) -> Outcome {

@@ -92,4 +92,9 @@ export interface Options {
   "plain.thinking"?: "block" | "skip";
   /** reasoning is in a leading mark, the reply starts inside it, or marks are text (X-012); default auto */
   "plain.reasoning"?: "auto" | "open" | "none";
+  /**
+   * the program runs the calls of the reply: `finish` leaves the stream open for their results (X-004);
+   * default false
+   */
+  tool_loop?: boolean;
 }

@@ -9,7 +9,7 @@ use tambour::event::Extension;
 use tambour::{Options, Profile};
 use tambour_bindings::input_end::{failed_end, parse_end};
 use tambour_bindings::options::build_options;
-use tambour_bindings::replies::outcome;
+use tambour_bindings::replies::{next_reply, outcome};
 
 use crate::chunk::{LossyText, with_chunk};
 use crate::classes::Classes;
@@ -263,7 +263,7 @@ impl Pipeline {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Pipeline> {
         let options = read_options(py, options, Profile::Lenient)?;
-        let pipeline = self.reading.reader().pipeline.next_reply(dialect, &options).or_raise(py)?;
+        let pipeline = next_reply(&self.reading.reader().pipeline, dialect, &options).or_raise(py)?;
         let reader = Mutex::new(PipelineReader { pipeline, findings: Vec::new() });
         Ok(Pipeline { reading: Reading { reader, state: None } })
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use tambour::options::{Setting, SettingValues};
 use tambour::settings::all_settings;
+use tambour_bindings::options::TOOL_LOOP;
 use tambour_bindings::types::{FieldDefinition, FieldKind, TypeDefinition};
 
 /// Maximum length of a line of the generated files.
@@ -208,7 +209,9 @@ class Options(TypedDict, total=False):
         let name = setting.name.replace('.', "_");
         text += &format!("\n    {name}: {}\n", option_type(setting));
     }
-    text
+    let (name, about) = TOOL_LOOP;
+    text += &wrap(about, "    #: ", "    #: ");
+    text + &format!("\n    {name}: bool\n")
 }
 
 fn option_type(setting: &Setting) -> String {

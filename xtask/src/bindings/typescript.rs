@@ -2,6 +2,7 @@
 
 use tambour::options::{Setting, SettingValues};
 use tambour::settings::all_settings;
+use tambour_bindings::options::TOOL_LOOP;
 use tambour_bindings::types::{FieldDefinition, FieldKind, TypeDefinition};
 
 /// Maximum length of a line of comment.
@@ -115,7 +116,8 @@ pub(super) fn write_options() -> String {
         text += &write_comment(&about, "  ");
         text += &format!("  {name}?: {};\n", option_type(setting));
     }
-    text + "}\n"
+    let (name, about) = TOOL_LOOP;
+    text + &write_comment(about, "  ") + &format!("  {name}?: boolean;\n}}\n")
 }
 
 fn option_type(setting: &Setting) -> String {

@@ -57,3 +57,10 @@ fn ends_have_words() {
     assert!(parse_end(None, false).expect("an end").is_truncated());
     assert!(parse_end(Some("end"), false).is_err());
 }
+
+#[test]
+fn tool_loop_is_an_option_of_programs() {
+    assert!(build(&json!({ "tool_loop": true })).expect("options").tool_loop);
+    let error = build(&json!({ "tool_loop": "yes" })).expect_err("no flag").to_string();
+    assert!(error.contains("`tool_loop` is true or false"), "{error}");
+}

@@ -47,7 +47,12 @@ pub(crate) fn describe_error(error: &Error) -> Value {
 
 /// Reads the arguments of a call.
 pub(crate) fn read_arguments<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
-    serde_json::from_str(text).map_err(|error| Error::invalid_json("the arguments", text, error))
+    // A place in the text of the engine would tell the caller nothing.
+    serde_json::from_str(text).map_err(|error| {
+        let message = error.to_string();
+        let end = message.rfind(" at line ").unwrap_or(message.len());
+        Error::invalid(format!("the settings are not valid: {}", &message[..end]))
+    })
 }
 
 /// Reads options by name.

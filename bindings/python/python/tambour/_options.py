@@ -87,3 +87,6 @@ class Options(TypedDict, total=False):
     plain_thinking: Literal["block", "skip"]
     #: reasoning is in a leading mark, the reply starts inside it, or marks are text (X-012); default auto
     plain_reasoning: Literal["auto", "open", "none"]
+    #: the program runs the calls of the reply: `finish` leaves the stream open for their results (X-004);
+    #: default false
+    tool_loop: bool

@@ -8,7 +8,7 @@ use tambour::error::{Error, Result};
 use tambour::event::{EventCollector, Extension, Sink};
 use tambour::{Event, Finding, InputEnd, Pipeline, Profile};
 use tambour_bindings::input_end::{failed_end, parse_end};
-use tambour_bindings::replies::outcome;
+use tambour_bindings::replies::{next_reply, outcome};
 
 use super::{Chunk, SharedState, lock, unknown_method};
 use crate::answer::{describe_error, read_arguments, read_options, write, write_events};
@@ -98,7 +98,7 @@ impl PipelineSession {
     pub(super) fn next_reply(&mut self, arguments: &str) -> Result<PipelineSession> {
         let arguments: NextArguments = read_arguments(arguments)?;
         let options = read_options(&arguments.options, Profile::Lenient)?;
-        let pipeline = self.pipeline.next_reply(&arguments.dialect, &options)?;
+        let pipeline = next_reply(&self.pipeline, &arguments.dialect, &options)?;
         Ok(PipelineSession { pipeline, findings: Vec::new(), state: None })
     }
 
