@@ -18,6 +18,9 @@ pub enum FoundJson {
 /// Code of the finding on a number that a double does not hold exactly.
 const NUMBER_CODE: &str = "json_number";
 
+/// Code of the finding on a value that exceeds a limit.
+const LIMIT_CODE: &str = "limit_exceeded";
+
 /// Finds the one JSON value of a chatty, fenced or broken text; `None` if there is none. With `is_strict` the
 /// text must be nothing but valid JSON. Memory is linear in the text.
 #[must_use]
@@ -32,15 +35,41 @@ pub fn find_json(text: &str, is_strict: bool) -> (Option<FoundJson>, Vec<Finding
     // The text is in memory already, so its value is bounded by it.
     limits.value = limits.value.max(text.len());
     limits.items = limits.items.max(text.len());
-    if !may_be_displayed(text) {
+    if !may_be_displayed(text) && !has_long_number(text) {
         let found = json::find(text, &limits);
         // A rounded number is read again with all its digits.
         if !found.reports.iter().any(|report| report.rule.code == NUMBER_CODE) {
-            return (found.value.map(FoundJson::Value), judge(found.reports));
+            return keep_whole(found.value.map(FoundJson::Value), found.reports);
         }
     }
     let found = json::find_displayed(text, &limits);
-    (found.value.map(FoundJson::Text), judge(found.reports))
+    keep_whole(found.value.map(FoundJson::Text), found.reports)
+}
+
+/// Leaves out a value of which a limit has cut a part off: what is left is not what the text says. The finding that
+/// says so comes first then.
+fn keep_whole(
+    value: Option<FoundJson>,
+    mut reports: Vec<FindingReport>,
+) -> (Option<FoundJson>, Vec<Finding>) {
+    let limit = reports.iter().position(|report| report.rule.code == LIMIT_CODE);
+    if let Some(limit) = limit {
+        reports[..=limit].rotate_right(1);
+    }
+    (value.filter(|_| limit.is_none()), judge(reports))
+}
+
+/// Returns whether a text has a whole number that a [`Value`] may not hold: one of 19 digits or more.
+fn has_long_number(text: &str) -> bool {
+    const DIGITS: usize = 19;
+    let bytes = text.as_bytes();
+    let is_digit = |byte: &&u8| byte.is_ascii_digit();
+    // Every run of that length has a digit at one of these places.
+    (DIGITS - 1..bytes.len()).step_by(DIGITS).any(|at| {
+        let before = bytes[..at].iter().rev().take(DIGITS).take_while(is_digit).count();
+        let after = bytes[at..].iter().take(DIGITS).take_while(is_digit).count();
+        after > 0 && before + after >= DIGITS
+    })
 }
 
 /// Like [`find_json`] without its findings, which cost time where a value is valid.
@@ -73,7 +102,8 @@ fn find_lone_object(text: &str) -> Option<Value> {
         && fence_count(after) == 1
         && !before.contains("~~~");
     let is_bare = !before.contains(['`', '~']) && !after.contains(['`', '~']);
-    if !has_key || !(is_fenced || is_bare) || !is_prose(before) || !is_prose(after) {
+    if !has_key || !(is_fenced || is_bare) || !is_prose(before) || !is_prose(after) || has_long_number(object)
+    {
         return None;
     }
     let mut limits = Limits::default();

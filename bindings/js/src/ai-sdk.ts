@@ -4,13 +4,14 @@
  *
  * The reply of any model is read by a pipeline, and what the AI SDK sees is the answer as text, the thinking as
  * reasoning, and the calls that may run as tool calls. Where the AI SDK asks for JSON (`Output.object`), the reply is
- * read as a JSON value of that schema, with repairs.
+ * read as a JSON value of that schema, with repairs; where it sends tools, as `toolcall`, unless `dialect` is set.
  *
  * @example
  * const model = wrapLanguageModel({ model: openai("local"), middleware: tambourMiddleware() });
  */
 
 import { getText } from "./calls.js";
+import { DecodeError } from "./errors.js";
 import type { Dialect, FinishReason } from "./pipeline.js";
 import { Pipeline, type PipelineSettings } from "./pipeline.js";
 import type { Event, Finding, Outcome, ToolCall } from "./types.js";
@@ -77,6 +78,8 @@ const REASONS = new Map<string, FinishReason>([
 
 /** Makes a middleware that repairs and checks the replies of a model in place. */
 export function tambourMiddleware(settings: MiddlewareSettings = {}): Middleware {
+  // Settings that are wrong are refused here, not at the first request.
+  new Reply(settings, {}).close();
   return {
     specificationVersion: "v4",
     async wrapGenerate({ doGenerate, params }) {
@@ -141,9 +144,18 @@ class Reply {
       const { schema } = params.responseFormat;
       if (schema !== undefined) all["json_value.schema"] = toPlain(schema);
     }
-    const tools = params.tools?.filter((tool) => getText(tool, "type") === "function");
-    if (tools !== undefined && tools.length > 0) all.tools ??= toPlain(tools);
+    const tools = params.tools?.filter((tool) => getText(tool, "type") === "function") ?? [];
+    if (tools.length > 0) {
+      all.dialect ??= "toolcall";
+      all.tools ??= toPlain(tools);
+      // The AI SDK runs the calls and asks again, so a reply of calls alone needs no answer.
+      all.tool_loop = true;
+    }
     this.#pipeline = new Pipeline(all);
+  }
+
+  close(): void {
+    this.#pipeline.close();
   }
 
   /** Reads a part of the model's stream or content; returns the parts that take its place. */
@@ -227,7 +239,7 @@ class Reply {
         case "tool_call":
           return [...this.#closeBlock(), this.#writeCall(event.data)];
         case "error":
-          this.error = Object.assign(new Error(event.data.message), { code: event.data.code });
+          this.error = new DecodeError(event.data.message, event.data.code, this.#pipeline.findings);
           return showsErrors ? [...this.#closeBlock(), { type: "error", error: this.error } as Part] : [];
         default:
           return [];

@@ -97,7 +97,11 @@ export function checkSource(source: unknown): void {
   const isObject = (typeof source === "object" && source !== null) || typeof source === "function";
   const isSource =
     isObject && (Symbol.iterator in source || Symbol.asyncIterator in source || "getReader" in source || isChunk(source));
-  if (!isSource) throw new TypeError(`expected a string, bytes, a stream or an iterable, not ${describe(source)}`);
+  if (isSource) return;
+  const hints: Record<string, string> = { Response: "pass its `body`", Promise: "await it" };
+  const kind = describe(source);
+  const hint = kind in hints ? `: ${hints[kind]}` : "";
+  throw new TypeError(`expected a string, bytes, a stream or an iterable, not ${kind}${hint}`);
 }
 
 /** Iterates over a stream, also where streams are not iterable. */
@@ -131,6 +135,10 @@ function readStream<T>(stream: ReadableStream<T>): AsyncIterator<T, undefined> {
   };
 }
 
+/** Name of a value for messages: its class, if it has one. */
 function describe(value: unknown): string {
-  return value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  const name = typeof value === "object" ? (value.constructor as { name?: unknown } | undefined)?.name : undefined;
+  return typeof name === "string" && name !== "" && name !== "Object" ? name : typeof value;
 }

@@ -1,7 +1,7 @@
 /** `decode`: chunks in, events out. */
 
 import { type AsyncChunkSource, checkSource, type Chunk, type ChunkSource, isAsync, isChunk } from "./chunks.js";
-import { checkReason } from "./engine.js";
+import { checkReason, checkSettings } from "./engine.js";
 import type { StateError } from "./errors.js";
 import { type FinishReason, Pipeline, type PipelineSettings } from "./pipeline.js";
 import { AsyncReader, type Adapter, finish, SyncReader } from "./readers.js";
@@ -33,6 +33,7 @@ class ChunkAdapter implements Adapter<Chunk> {
 
 /** Makes the pipeline and the adapter of settings. */
 export function open(settings: DecodeSettings): [Pipeline, ChunkAdapter] {
+  checkSettings(settings);
   const { finish = "stop", incomplete = false, ...rest } = settings;
   checkReason(finish);
   return [new Pipeline(rest), new ChunkAdapter(finish, incomplete)];
@@ -50,17 +51,20 @@ export function open(settings: DecodeSettings): [Pipeline, ChunkAdapter] {
  * }
  * @throws TambourError for an unknown dialect, option or finish reason.
  */
-export function decode(chunks: AsyncChunkSource, settings?: DecodeSettings): AsyncReader<Chunk>;
-export function decode(chunks: ChunkSource, settings?: DecodeSettings): SyncReader<Chunk>;
-export function decode(
-  chunks: ChunkSource | AsyncChunkSource,
+export function decode<Source extends ChunkSource | AsyncChunkSource>(
+  chunks: Source,
   settings: DecodeSettings = {},
-): SyncReader<Chunk> | AsyncReader<Chunk> {
+): Decoded<Source> {
   checkSource(chunks);
   const [pipeline, adapter] = open(settings);
-  if (isAsync(chunks)) return new AsyncReader(pipeline, adapter, chunks);
-  return new SyncReader(pipeline, adapter, isChunk(chunks) ? [chunks] : chunks);
+  const reader = isAsync<Chunk>(chunks)
+    ? new AsyncReader(pipeline, adapter, chunks)
+    : new SyncReader(pipeline, adapter, isChunk(chunks) ? [chunks] : chunks);
+  return reader as Decoded<Source>;
 }
+
+/** Iterator of the events of a source: an asynchronous one if its chunks come later. */
+export type Decoded<Source> = Source extends AsyncChunkSource ? AsyncReader<Chunk> : SyncReader<Chunk>;
 
 /** Stream of events, with the pipeline that makes them. */
 export interface DecodeStream {

@@ -107,3 +107,10 @@ export function attempt<T>(call: () => T): T {
 export function parse(text: string): unknown {
   return text === "" ? undefined : JSON.parse(text);
 }
+
+/** Refuses settings that are no object, such as the name of a dialect. */
+export function checkSettings(settings: unknown): void {
+  if (typeof settings === "object" && settings !== null && !Array.isArray(settings)) return;
+  const given = typeof settings === "string" ? JSON.stringify(settings) : String(settings);
+  throw new TypeError(`settings are an object such as { dialect: "plain" }, not ${given}`);
+}

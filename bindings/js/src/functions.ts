@@ -3,7 +3,7 @@
 import engine from "#engine";
 
 import { toBytes, toFile } from "./chunks.js";
-import { callEngine } from "./engine.js";
+import { callEngine, checkSettings } from "./engine.js";
 import { DecodeError } from "./errors.js";
 import type { Options } from "./options.js";
 import type { Dialect, FinishReason } from "./pipeline.js";
@@ -30,6 +30,7 @@ export interface CheckSettings extends Options {
  * @throws TambourError for an unknown contract or option.
  */
 export function check(text: Text, settings: CheckSettings = {}): Verdict {
+  checkSettings(settings);
   const { contract = "auto", ...options } = settings;
   return callEngine(engine, "check", { contract, options }, toBytes(text)) as Verdict;
 }
@@ -48,6 +49,7 @@ export interface RepairSettings extends Options {
  * @throws TambourError if replies of the dialect cannot be written, or the reply ended with a failure.
  */
 export function repair(text: Text, settings: RepairSettings = {}): Repair {
+  checkSettings(settings);
   const { dialect = "auto", finish = "stop", ...options } = settings;
   return callEngine(engine, "repair", { dialect, finish, options }, toBytes(text)) as Repair;
 }
@@ -131,6 +133,7 @@ export function contract(
 ): string;
 export function contract(name: Dialect, settings: ContractSettings): unknown;
 export function contract(name: Dialect, settings: ContractSettings = {}): unknown {
+  checkSettings(settings);
   const { format = "prompt", ...options } = settings;
   return callEngine(engine, "contract", { name, format, options }, new Uint8Array());
 }

@@ -10,7 +10,7 @@
  */
 
 export type { Chunk, ChunkSource, AsyncChunkSource } from "./chunks.js";
-export { decode, decodeStream, type DecodeSettings, type DecodeStream } from "./decode.js";
+export { decode, decodeStream, type Decoded, type DecodeSettings, type DecodeStream } from "./decode.js";
 export { DecodeError, StateError, TambourError } from "./errors.js";
 export {
   check,

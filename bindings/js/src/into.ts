@@ -1,7 +1,7 @@
 /** `decodeInto`: a reply as a value of a schema, partial while it streams. */
 
 import { type AsyncChunkSource, checkSource, type Chunk, type ChunkSource, isAsync, isChunk, iterate } from "./chunks.js";
-import { checkReason } from "./engine.js";
+import { checkReason, checkSettings } from "./engine.js";
 import { DecodeError } from "./errors.js";
 import type { Options } from "./options.js";
 import { PartialValue } from "./partial.js";
@@ -106,6 +106,13 @@ class Target<T> {
 
 function isStandard<T>(schema: StandardSchema<T> | JsonSchema): schema is StandardSchema<T> {
   return "~standard" in schema;
+}
+
+/** Refuses what is neither a Standard Schema nor a JSON Schema. */
+function checkSchema(schema: unknown): void {
+  const isSchema =
+    (typeof schema === "object" && schema !== null) || (typeof schema === "function" && "~standard" in schema);
+  if (!isSchema) throw new TypeError("the schema is one of zod, valibot, arktype or the like, or a JSON Schema");
 }
 
 /** JSON Schema that the reply is checked against; `undefined` if the validator has none. */
@@ -276,7 +283,9 @@ export function decodeInto<T>(
   chunks: ChunkSource | AsyncChunkSource,
   settings: IntoSettings = {},
 ): Partials<T> | AsyncPartials<T> {
+  checkSchema(schema);
   checkSource(chunks);
+  checkSettings(settings);
   if (isAsync(chunks)) return new AsyncPartials(schema, chunks, settings);
   return new Partials(schema, isChunk(chunks) ? [chunks] : chunks, settings);
 }

@@ -39,6 +39,9 @@ class OpenAiAdapter implements Adapter<unknown> {
   }
 
   push(pipeline: Pipeline, item: unknown): Event[] {
+    if (typeof item === "string" || ArrayBuffer.isView(item)) {
+      throw new TypeError("expected chunks of a stream, not text; was `stream: true` left out?");
+    }
     const kind = get(item, "type");
     const isEvent = typeof kind === "string" && get(item, "choices") === undefined;
     return isEvent ? this.#pushEvent(pipeline, kind, item) : this.#pushChunk(pipeline, item);

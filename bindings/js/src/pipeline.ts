@@ -3,7 +3,7 @@
 import engine from "#engine";
 
 import { type Chunk, encodeText, isWellFormed, splitHalf, toPieces } from "./chunks.js";
-import { checkReason, type FinishReason, Handle } from "./engine.js";
+import { checkReason, type FinishReason, checkSettings, Handle } from "./engine.js";
 import { StateError } from "./errors.js";
 import type { Options } from "./options.js";
 import type { State } from "./state.js";
@@ -74,6 +74,7 @@ export class Pipeline {
       this.#handle = settings;
       return;
     }
+    checkSettings(settings);
     const { state, ...rest } = separate(settings);
     this.#handle = state === undefined ? Handle.open(engine, "pipeline", rest) : openAttached(state, rest);
   }

@@ -88,15 +88,34 @@ const weather = () => {
 
 const CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Lyon"}}</tool_call>';
 
-test("a call in the text runs", async () => {
-  const { ran, tools } = weather();
-  const result = await generateText({
-    model: writer(CALL, { settings: { dialect: "toolcall" } }),
-    prompt: "",
-    tools,
+test("a call in the text runs, and is no text", async () => {
+  for (const settings of [{ dialect: "toolcall" }, {}]) {
+    const { ran, tools } = weather();
+    const result = await generateText({ model: writer(CALL, { settings }), prompt: "", tools });
+    assert.equal(result.finishReason, "tool-calls");
+    assert.deepEqual(ran, [{ city: "Lyon" }]);
+    assert.equal(result.text, "");
+    const again = weather();
+    const stream = streamText({ model: writer(CALL, { settings }), prompt: "", tools: again.tools });
+    await stream.consumeStream();
+    assert.equal(await stream.text, "");
+    assert.deepEqual(again.ran, [{ city: "Lyon" }]);
+  }
+});
+
+test("wrong settings are refused when the middleware is made", () => {
+  assert.throws(() => tambourMiddleware({ dialect: "thinkml" }), /unknown dialect `thinkml`/);
+  assert.throws(() => tambourMiddleware({ nothing: 1 }), /`nothing`/);
+});
+
+test("an object that is cut is a DecodeError with its findings", async () => {
+  const schema = jsonSchema({ type: "object", properties: { city: { type: "string" } }, required: ["city"] });
+  const model = writer('{"city": "Ly', { finish: "length" });
+  await assert.rejects(generateText({ model, prompt: "", output: Output.object({ schema }), maxRetries: 0 }), (error) => {
+    assert.equal(error.name, "DecodeError");
+    assert.ok(error.findings.length > 0);
+    return true;
   });
-  assert.equal(result.finishReason, "tool-calls");
-  assert.deepEqual(ran, [{ city: "Lyon" }]);
 });
 
 test("calls that are cut, truncated or not valid do not run", async () => {

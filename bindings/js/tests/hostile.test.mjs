@@ -5,7 +5,7 @@ import { afterEach, test } from "node:test";
 import engine from "#engine";
 import * as core from "@tambour/core";
 import * as prompts from "@tambour/core/prompts";
-import { decode, decodeInto, Pipeline, State, TambourError } from "@tambour/core";
+import { check, decode, decodeInto, Pipeline, State, TambourError } from "@tambour/core";
 
 const PLAIN = { dialect: "plain" };
 const answer = (events) => events.filter((event) => event.event === "final_delta").map((event) => event.data.text).join("");
@@ -348,4 +348,14 @@ test("prototypes that others have changed", () => {
   } finally {
     delete Object.prototype.added;
   }
+});
+
+test("messages say what was meant", () => {
+  for (const call of [() => decode("x", "thinkingml"), () => new Pipeline("plain"), () => check("x", "plain"), () => decode("x", null)]) {
+    assert.throws(call, { name: "TypeError", message: /settings are an object such as/ }, String(call));
+  }
+  assert.throws(() => decode(new Response("x")), { name: "TypeError", message: /not Response: pass its `body`/ });
+  assert.throws(() => decode(Promise.resolve("x")), { name: "TypeError", message: /not Promise: await it/ });
+  assert.throws(() => decodeInto(undefined, "x"), { name: "TypeError", message: /the schema is one of/ });
+  assert.throws(() => decodeInto(Date, "{}"), { name: "TypeError", message: /the schema is one of/ });
 });

@@ -178,10 +178,11 @@ test("usage of an unknown form is left out", () => {
 });
 
 test("objects of other kinds are passed over", () => {
-  const stream = [null, undefined, 5, "x", {}, [], { type: 7 }, { choices: "x" }, { choices: [null, 3, { delta: 5 }] }];
+  const stream = [null, undefined, 5, {}, [], { type: 7 }, { choices: "x" }, { choices: [null, 3, { delta: 5 }] }];
   const events = read(stream);
   assert.equal(answer(events).includes("x"), false);
   assert.equal(events.at(-1).data.metadata.truncated, true);
+  for (const text of ["x", new Uint8Array(1)]) assert.throws(() => read([text]), { name: "TypeError", message: /`stream: true`/ });
 });
 
 test("arguments of calls are bounded", () => {

@@ -149,3 +149,20 @@ def test_surrogates_are_replaced():
     assert tambour.loads(f'{{"a": "{pair}{lone}"}}') == {"a": "\U0001f600\ufffd"}
     assert tambour.sanitize(f"{pair}{lone}") == "\U0001f600\ufffd"
     assert tambour.migrate_macros(lone).text == "\ufffd"
+
+
+@pytest.mark.parametrize("text", ["100000000000000000000", '{"id": 20000000000000000000}', "[-30771041731397235000]"])
+def test_whole_numbers_keep_their_digits(text):
+    assert tambour.loads(text) == json.loads(text)
+    assert not any(isinstance(value, float) for value in (tambour.loads(text), *tambour.loads(f"[{text}]")))
+
+
+def test_a_string_is_a_string():
+    for text in (r'"key\": value"', r'"a\":1"'):
+        assert tambour.loads(text) == json.loads(text)
+
+
+def test_a_value_that_a_limit_cuts_is_an_error():
+    with pytest.raises(tambour.DecodeError, match="brackets") as raised:
+        tambour.loads("[" * 200 + "1" + "]" * 200)
+    assert raised.value.findings[0].code == "limit_exceeded"

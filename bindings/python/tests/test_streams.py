@@ -345,3 +345,9 @@ def test_streams_know_their_dialect():
     assert decoder.dialect == "auto"
     list(decoder)
     assert decoder.dialect == "plain"
+
+
+@pytest.mark.parametrize("item", ["It is 4.", b"data: {}", bytearray(b"x")])
+def test_text_in_place_of_chunks_is_refused(item):
+    with pytest.raises(TypeError, match="stream=True"):
+        list(tambour.openai.decode([item], "plain"))

@@ -54,6 +54,8 @@ class OpenAiAdapter:
         self._has_call = False
 
     def push(self, pipeline: Pipeline, item: Any) -> list[AnyEvent]:
+        if isinstance(item, (str, bytes, bytearray)):
+            raise TypeError("expected chunks of a stream, not text; was `stream=True` left out?")
         kind = get(item, "type")
         if isinstance(kind, str) and get(item, "choices") is None:
             return self._push_event(pipeline, kind, item)

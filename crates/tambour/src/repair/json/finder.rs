@@ -121,18 +121,22 @@ pub fn find_text(text: &str, limits: &Limits) -> FoundValue<String> {
 /// ```
 #[must_use]
 pub fn find_displayed(text: &str, limits: &Limits) -> FoundValue<String> {
-    let found = find_members(text, limits).or_else(|| find_in_quotation(text, limits));
-    found.unwrap_or_else(|| find_text(text, limits))
+    // A whole text that is one string is no list of members, even if quotes and colons are in it.
+    let is_string = is_lone_string::<JsonPrinter>(text, limits);
+    let found = (!is_string).then(|| find_members(text, limits).or_else(|| find_in_quotation(text, limits)));
+    found.flatten().unwrap_or_else(|| find_text(text, limits))
+}
+
+/// Returns whether the whole text is one string.
+fn is_lone_string<M: ValueMaker>(text: &str, limits: &Limits) -> bool {
+    let text = text.trim_matches(is_margin);
+    text.starts_with('"') && text.ends_with('"') && read_strict::<M>(text, limits).is_ok()
 }
 
 /// Finds the one value of a text, in the representation that `M` makes.
 fn choose_value<M: ValueMaker>(text: &str, limits: &Limits) -> FoundValue<M::Representation> {
     // If the whole text is one string, that is the value: its content is not searched.
-    let trimmed_text = text.trim_matches(is_margin);
-    if trimmed_text.starts_with('"')
-        && trimmed_text.ends_with('"')
-        && read_strict::<M>(trimmed_text, limits).is_ok()
-    {
+    if is_lone_string::<M>(text, limits) {
         return find_scalar::<M>(text, limits);
     }
     let mut candidates = CandidateSelector::<M>::new(limits);
