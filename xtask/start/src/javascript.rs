@@ -8,6 +8,7 @@ use anyhow::Context;
 
 use crate::need::has_target;
 use crate::steps::TestSteps;
+use crate::test::lower_priority;
 use crate::{TOOLS, cargo_command, repository_root, run_tool, tools_command};
 
 /// WebAssembly target.
@@ -100,7 +101,8 @@ fn build_modules(steps: &mut TestSteps) -> anyhow::Result<bool> {
     }
     let mut build = tools_command()?;
     build.args(["web", TEST_PROFILE]).arg(package().join("wasm"));
-    Ok(steps.run_step("JavaScript package, WebAssembly", &mut build))
+    // The build takes minutes, and other tests beside it look at times.
+    Ok(steps.run_step("JavaScript package, WebAssembly", &mut lower_priority(build)))
 }
 
 /// Puts the built addon where the package looks for one.

@@ -161,7 +161,7 @@ fn start_background(steps: &TestSteps) -> anyhow::Result<Vec<ParallelStep>> {
 }
 
 /// Returns the command at the lowest priority, if the system has `nice`, else unchanged.
-fn lower_priority(command: Command) -> Command {
+pub(crate) fn lower_priority(command: Command) -> Command {
     if !need::is_installed("nice") {
         return command;
     }
