@@ -197,3 +197,11 @@ def test_a_wheel_with_the_command(tmp_path, wheel):
     for command in ([python, "-m", "tambour", "a b"], [python.with_name("tambour"), "a b"]):
         result = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=tmp_path)
         assert (result.returncode, result.stdout) == (0, "tambour a b\n"), result.stderr
+
+
+def test_readers_of_other_packages_are_imported_when_asked_for():
+    program = "import tambour; print(tambour.openai.decode.__module__, tambour.arrow.check.__module__)"
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert output.split() == ["tambour.openai", "tambour.arrow"]
+    with pytest.raises(AttributeError, match="nothing"):
+        tambour.nothing  # noqa: B018

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import enum
+import sys
 from typing import Annotated, Any, Literal, Optional, Union
 
 import pytest
@@ -363,3 +364,9 @@ def test_the_finish_reason_is_checked_first():
     ):
         with pytest.raises(tambour.TambourError, match="finish reason"):
             make()
+
+
+def test_without_pydantic_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+    with pytest.raises(ModuleNotFoundError, match="tambour\\[pydantic\\]"):
+        tambour.decode_into(int, "1")

@@ -19,6 +19,10 @@ model is told; `render_prompt`, `import_card` and `migrate_macros` make prompts;
 keep what lasts longer than a reply. `tambour.arrow` reads batches.
 """
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from ._decode import AsyncDecoder, decode
 from ._errors import DecodeError, ScriptError, StateError, TambourError
 from ._functions import (
@@ -65,3 +69,13 @@ __all__ = [
     "sanitize",
 ]
 __all__ += _type_names
+
+if _TYPE_CHECKING:
+    from . import anthropic, arrow, openai  # noqa: F401
+
+
+def __getattr__(name: str) -> _Any:
+    """Imports `anthropic`, `arrow` and `openai` when they are asked for."""
+    if name in ("anthropic", "arrow", "openai"):
+        return _import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

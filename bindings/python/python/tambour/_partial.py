@@ -284,7 +284,11 @@ class _Target(Generic[T]):
     """Pipeline that also builds the partial object. Adapters of streams write to it as to a `Pipeline`."""
 
     def __init__(self, model: type[T], options: dict[str, Any]) -> None:
-        from pydantic import TypeAdapter
+        try:
+            from pydantic import TypeAdapter
+        except ModuleNotFoundError as error:
+            message = 'decode_into needs pydantic: pip install "tambour[pydantic]"'
+            raise ModuleNotFoundError(message, name="pydantic") from error
 
         self._adapter: Any = TypeAdapter(model)
         options.setdefault("json_value_schema", self._adapter.json_schema())
