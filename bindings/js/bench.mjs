@@ -15,8 +15,8 @@ const CHUNK = 64;
 /** JSON reply of about a size, in pieces. */
 function makeReply(size) {
   const items = [];
-  for (let length = 0; length < size; length += 130) {
-    const text = `Item ${items.length}: a sentence of a model, with "quotes" and a line\nbreak.`;
+  for (let length = 0; length < size; length += 370) {
+    const text = `Item ${items.length}: a sentence of a model, with "quotes" and a line\nbreak. `.repeat(5);
     items.push({ id: items.length, name: `name ${items.length % 97}`, tags: ["a", "b"], text, price: 12.5 });
   }
   const text = JSON.stringify({ items });
