@@ -49,7 +49,7 @@ async function openInspector(page: Page): Promise<void> {
   await Promise.all([settings, module]);
 }
 
-/** What the inspector shows of a text: verdict, findings, events, and the repaired reply. */
+/** Content of the inspector: verdict, findings, events, and the repaired reply. */
 async function shownOf(page: Page): Promise<string[]> {
   const shown = [await page.getByRole("status").filter({ hasText: /Passes|Fails/ }).innerText()];
   for (const part of [/^Findings \d/, /^Events \d/, /^As shown$/, /^Before and after$/]) {
@@ -73,7 +73,7 @@ for (const language of ["en", "zh"] as const) {
       await field(page).fill(BROKEN);
       await page.getByRole("button", { name: "phase_id_not_increasing", exact: true }).click();
       await page.getByRole("list", { name: /^(Raw text|原始文本)$/ }).getByRole("button", { name: /phase_id_not_increasing/ }).waitFor();
-      // What is chosen among the parts stays while the text changes, and the field keeps the focus.
+      // The chosen part stays while the text changes, and the field keeps the focus.
       await page.getByText(/^(Events|事件) \d/).click();
       await field(page).focus();
       await page.keyboard.press("ControlOrMeta+End");

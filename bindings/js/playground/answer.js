@@ -91,7 +91,7 @@ export function showAnswer(target, model, t) {
   target.replaceChildren(...parts);
 }
 
-/** What happened to the reply. */
+/** Outcome of the reply, in words. */
 function notesOf({ completed, failure }, t) {
   const notes = [];
   if (failure !== null) notes.push(t("failed", { reason: `${failure.code}: ${failure.message}` }));

@@ -39,7 +39,7 @@ interface SdkFinishReason {
   raw: string | undefined;
 }
 
-/** What a model returns at once. */
+/** Reply that a model returns at once. */
 interface Generated {
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- parts of the AI SDK, whose types it owns
   content: any[];
@@ -49,7 +49,7 @@ interface Generated {
   providerMetadata?: any;
 }
 
-/** What a model returns as a stream. */
+/** Reply that a model returns as a stream. */
 interface Streamed {
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- parts of the AI SDK, whose types it owns
   stream: ReadableStream<any>;

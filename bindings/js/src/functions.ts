@@ -37,7 +37,7 @@ export function check(text: Text, settings: CheckSettings = {}): Verdict {
 
 /** Settings of `repair`, with the options of the reading by their public names. */
 export interface RepairSettings extends Options {
-  /** How the model writes; default `auto`. */
+  /** Dialect of the reply; default `auto`. */
   dialect?: Dialect;
   /** Reason why the reply ended; default `stop`. */
   finish?: FinishReason;
@@ -80,7 +80,8 @@ function find(text: Text, strict: boolean, findings: boolean): FoundJson {
  *
  * @example
  * loads("Sure, here you are:\n```json\n{'ok': True, 'n': 1,}\n```"); // { ok: true, n: 1 }
- * @throws DecodeError if there is no value; with `strict` its `findings` say why.
+ * @throws DecodeError if there is no value, or none that is whole, since nesting is limited to 128 levels. Its
+ *   `findings` say which limit, and with `strict` which fault.
  */
 export function loads(text: Text, { strict = false }: LoadSettings = {}): unknown {
   return find(text, strict, false).value;

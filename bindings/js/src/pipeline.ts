@@ -25,7 +25,7 @@ export type { FinishReason } from "./engine.js";
 
 /** Settings of a pipeline, with the options of the reading by their public names. */
 export interface PipelineSettings extends Options {
-  /** How the model writes; default `auto`. */
+  /** Dialect of the reply; default `auto`. */
   dialect?: Dialect;
   /** Also events beside the contract, such as `tool_call`; default true. */
   extensions?: boolean;

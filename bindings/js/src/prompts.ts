@@ -191,7 +191,7 @@ export interface DialogueSettings extends Options {
   saved?: unknown;
 }
 
-/** What a dialogue asks its caller to do. */
+/** Request of a dialogue to its caller. */
 export type DialogueStep =
   | { type: "call"; call: ModelCall }
   | { type: "event"; event: Event }

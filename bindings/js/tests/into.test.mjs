@@ -74,7 +74,7 @@ test("J-038: the value grows to the valid one, however the reply is cut", async 
     assert.equal(error, undefined, how);
     assert.deepEqual(values.at(-1), VALUE, how);
     assert.deepEqual(partials.result, VALUE, how);
-    // What came before the validator has the same text, without defaults.
+    // Values before the validator have the same text, without defaults.
     assert.equal(values.at(-2).stations[1].name, 'Lyon "centre"', how);
     assert.equal(values.at(-2).stations[1].tags, undefined, how);
     assert.ok(partials.findings.some((finding) => finding.code === "json_trailing_comma"), how);

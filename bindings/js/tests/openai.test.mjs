@@ -195,7 +195,7 @@ test("arguments of calls are bounded", () => {
     const events = [...decode(source(), { dialect: "toolcall", tools: TOOLS, [name]: 1000 })];
     assert.equal(events.at(-1).data.code, "input_too_large");
   }
-  // What is left out is not kept either.
+  // Calls that are left out are not kept either.
   for (const options of [{ "limits.input": 1000 }, { limits_input: 1000 }]) {
     const collector = new CallCollector(options);
     for (let at = 0; at < 10_000; at += 1) collector.add(0, "", "add", "x".repeat(100));

@@ -259,9 +259,10 @@ def test_sizes_are_bounded():
     events = list(tambour.decode(["x" * 1000] * 100, "plain", limits_input=4096))
     assert events[-1].code == "input_too_large"
     deep = "[" * 100_000
-    # Deeper than `limits.depth`, brackets are left out.
-    value, findings = tambour.loads(deep, findings=True)
-    assert len(str(value)) < 1000 and findings
+    # Deeper than `limits.depth`, there is no whole value.
+    with pytest.raises(tambour.DecodeError) as raised:
+        tambour.loads(deep, findings=True)
+    assert raised.value.findings[0].code == "limit_exceeded" and len(raised.value.findings) < 2000
     assert tambour.check(deep, "aiplan").passed is False
 
 

@@ -74,7 +74,8 @@ def loads(text: Text, *, strict: bool = False, findings: bool = False) -> Any:
     Whole numbers keep all their digits; one of more than 4,300 digits stays text, as Python reads none. Other numbers are
     `float`, as `json.loads` makes them.
 
-    Raises `DecodeError`, a `ValueError`, if there is no value; its `findings` say why, if there are any.
+    Raises `DecodeError`, a `ValueError`, if there is no value, or none that is whole: nesting is limited to 128 levels. Its
+    `findings` say why, if there are any.
 
     >>> loads("Sure, here you are:\\n```json\\n{'ok': True, 'n': 1,}\\n```")
     {'ok': True, 'n': 1}

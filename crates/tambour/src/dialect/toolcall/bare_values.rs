@@ -151,7 +151,7 @@ fn fit_value(value: Value, text: &str, types: &[&str]) -> Value {
     let is_fitting =
         types.is_empty() || types.contains(&kind) || kind == "integer" && types.contains(&"number");
     match value {
-        // Where a text is one of several types, quotes tell it from the others; otherwise it keeps them.
+        // Quotes tell a text from the other types that the schema allows; without a text among them they stay.
         Value::String(_) if !types.is_empty() && !types.contains(&"string") => Value::from(text),
         value if is_fitting => value,
         value => to_integer(&value, types).unwrap_or_else(|| Value::from(text)),

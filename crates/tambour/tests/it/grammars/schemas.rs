@@ -408,7 +408,7 @@ fn the_root_of_a_schema_of_a_tool_is_followed() {
             {
                 assert_eq!(judge(&wrong), [false; 2], "{title} of {format}: {wrong}");
             }
-            // What the grammar accepts is read with the types of the schema.
+            // Accepted values are read with the types of the schema.
             let mut options = tambour::Options::default();
             for (key, value) in settings {
                 options.set(key, value).expect("an option");
@@ -449,7 +449,7 @@ fn the_root_of_a_schema_of_a_tool_is_bounded() {
     assert!(message.contains("more than 200000 parts"), "{message}");
     let message = error(doubled(60));
     assert!(message.contains("more than 48"), "{message}");
-    // What cannot be joined is noted, and the first of both holds.
+    // Keywords that cannot be joined are noted, and the first of both holds.
     let lossy = json!({ "allOf": [
         { "type": "object", "properties": { "size": { "type": "integer", "multipleOf": 2 } } },
         { "properties": { "size": { "multipleOf": 3 } }, "minProperties": 1 },
