@@ -9,6 +9,7 @@ mod typescript;
 use std::path::Path;
 
 use anyhow::Context;
+use tambour::options::{Setting, SettingValues};
 use tambour_bindings::types::type_definitions;
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -40,4 +41,16 @@ fn generate(is_check: bool) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Describes an option with its unit and its default.
+fn describe_option(setting: &Setting) -> String {
+    let mut about = setting.description.to_owned();
+    if let SettingValues::Number(unit, _) = setting.accepts {
+        about += &format!("; in {unit}");
+    }
+    if !setting.default.is_empty() {
+        about += &format!("; default {}", setting.default);
+    }
+    about
 }

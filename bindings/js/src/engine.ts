@@ -1,6 +1,7 @@
 /** Engine in Rust: an addon for Node, or a module of WebAssembly. Calls take and give JSON. */
 
 import { convertError, TambourError } from "./errors.js";
+import type { Event } from "./types.js";
 
 /** Object of the engine. */
 export interface Session {
@@ -101,6 +102,11 @@ export function attempt<T>(call: () => T): T {
   } catch (error) {
     throw convertError(error);
   }
+}
+
+/** Events of a result, of which there may be none. */
+export function toEvents(result: unknown): Event[] {
+  return result === undefined ? [] : (result as Event[]);
 }
 
 /** Parses a result; an empty text stands for none. */

@@ -3,7 +3,7 @@
 import engine from "#engine";
 
 import { type Chunk, encodeText, isWellFormed, splitHalf, toPieces } from "./chunks.js";
-import { checkReason, type FinishReason, checkSettings, Handle } from "./engine.js";
+import { checkReason, type FinishReason, checkSettings, Handle, toEvents } from "./engine.js";
 import { StateError } from "./errors.js";
 import type { Options } from "./options.js";
 import type { State } from "./state.js";
@@ -87,13 +87,13 @@ export class Pipeline {
   }
 
   #pushPiece(chunk: Chunk): Event[] {
-    if (typeof chunk !== "string") return [...this.#flush(), ...events(this.#handle.pushBytes(chunk))];
+    if (typeof chunk !== "string") return [...this.#flush(), ...toEvents(this.#handle.pushBytes(chunk))];
     const before = this.#flushReasoning();
     const [text, half] = splitHalf(this.#half + chunk);
     this.#half = half;
     if (text === "") return before;
     const read = isWellFormed(text) ? this.#handle.pushText(text) : this.#handle.pushBytes(encodeText(text));
-    return before.length === 0 ? events(read) : [...before, ...events(read)];
+    return before.length === 0 ? toEvents(read) : [...before, ...toEvents(read)];
   }
 
   /** Reads reasoning that the service sent apart from the reply. */
@@ -101,7 +101,7 @@ export class Pipeline {
     const before = this.#flushText();
     const [whole, half] = splitHalf(this.#reasoningHalf + String(text));
     this.#reasoningHalf = half;
-    return whole === "" ? before : [...before, ...events(this.#handle.call("push_reasoning", whole))];
+    return whole === "" ? before : [...before, ...toEvents(this.#handle.call("push_reasoning", whole))];
   }
 
   /**
@@ -111,7 +111,7 @@ export class Pipeline {
   pushCall(name: string, parameters: string): Event[] {
     return [
       ...this.#flush(),
-      ...events(this.#handle.call("push_call", { name: String(name), arguments: String(parameters) })),
+      ...toEvents(this.#handle.call("push_call", { name: String(name), arguments: String(parameters) })),
     ];
   }
 
@@ -136,7 +136,7 @@ export class Pipeline {
    */
   abandon(reason: FinishReason = "stop"): Event[] {
     checkReason(reason);
-    return events(this.#handle.call("abandon", { reason, incomplete: false }));
+    return toEvents(this.#handle.call("abandon", { reason, incomplete: false }));
   }
 
   /**
@@ -144,7 +144,7 @@ export class Pipeline {
    * events; it cannot break their order.
    */
   insert(event: Event): Event[] {
-    return [...this.#flush(), ...events(this.#handle.call("insert", { event: event.event, data: event.data }))];
+    return [...this.#flush(), ...toEvents(this.#handle.call("insert", { event: event.event, data: event.data }))];
   }
 
   /** Creates the pipeline of the next reply of a tool loop, which continues the same stream. */
@@ -196,14 +196,14 @@ export class Pipeline {
   #flushReasoning(): Event[] {
     const half = this.#reasoningHalf;
     this.#reasoningHalf = "";
-    return half === "" ? [] : events(this.#handle.call("push_reasoning", half));
+    return half === "" ? [] : toEvents(this.#handle.call("push_reasoning", half));
   }
 
   #flushText(): Event[] {
     if (this.#half === "") return [];
     const bytes = encodeText(this.#half);
     this.#half = "";
-    return events(this.#handle.pushBytes(bytes));
+    return toEvents(this.#handle.pushBytes(bytes));
   }
 
   #end(method: string, parameters: unknown): Event[] {
@@ -213,10 +213,6 @@ export class Pipeline {
     if (end.error !== undefined) throw new StateError(end.error.message, all);
     return all;
   }
-}
-
-function events(result: unknown): Event[] {
-  return result === undefined ? [] : (result as Event[]);
 }
 
 /** Opens the session of a pipeline that changes a state; `state.ts` sets it, so that the modules make no circle. */

@@ -3,7 +3,7 @@
 import engine from "#prompt-engine";
 
 import { isChunk, splitHalf, toBytes, toFile } from "./chunks.js";
-import { attempt, callEngine, checkReason, type FinishReason, Handle, parse, toJson } from "./engine.js";
+import { attempt, callEngine, checkReason, type FinishReason, Handle, parse, toJson, toEvents } from "./engine.js";
 import type { Text } from "./functions.js";
 import type { Options } from "./options.js";
 import type {
@@ -315,37 +315,33 @@ export class ReplyReader {
   push(text: string): Event[] {
     const [whole, half] = splitHalf(this.#half + text);
     this.#half = half;
-    return whole === "" ? [] : events(this.#handle.pushText(whole));
+    return whole === "" ? [] : toEvents(this.#handle.pushText(whole));
   }
 
   /** Reads reasoning that the service sent apart from the reply. */
   pushReasoning(text: string): Event[] {
-    return events(this.#handle.call("push_reasoning", String(text)));
+    return toEvents(this.#handle.call("push_reasoning", String(text)));
   }
 
   /** Ends the reply; returns the last events. `Dialogue.accept` takes the reply then. */
   finish(reason: FinishReason = "stop", { incomplete = false }: { incomplete?: boolean } = {}): Event[] {
     checkReason(reason);
-    return [...this.#flush(), ...events(this.#handle.call("finish", { reason, incomplete }))];
+    return [...this.#flush(), ...toEvents(this.#handle.call("finish", { reason, incomplete }))];
   }
 
   /** Ends a reply that broke off. */
   fail(message: string, { code = "upstream_failed", retryable = true } = {}): Event[] {
     return [
       ...this.#flush(),
-      ...events(this.#handle.call("fail", { message: String(message), code, retryable })),
+      ...toEvents(this.#handle.call("fail", { message: String(message), code, retryable })),
     ];
   }
 
   #flush(): Event[] {
     const half = this.#half;
     this.#half = "";
-    return half === "" ? [] : events(this.#handle.pushText("\ufffd"));
+    return half === "" ? [] : toEvents(this.#handle.pushText("\ufffd"));
   }
-}
-
-function events(result: unknown): Event[] {
-  return result === undefined ? [] : (result as Event[]);
 }
 
 export { ScriptError } from "./errors.js";

@@ -198,14 +198,7 @@ class Options(TypedDict, total=False):
 "#,
     );
     for (_, setting) in all_settings() {
-        let mut about = setting.description.to_owned();
-        if let SettingValues::Number(unit, _) = setting.accepts {
-            about += &format!("; in {unit}");
-        }
-        if !setting.default.is_empty() {
-            about += &format!("; default {}", setting.default);
-        }
-        text += &wrap(&about, "    #: ", "    #: ");
+        text += &wrap(&super::describe_option(setting), "    #: ", "    #: ");
         let name = setting.name.replace('.', "_");
         text += &format!("\n    {name}: {}\n", option_type(setting));
     }

@@ -104,16 +104,9 @@ fn join_words<T: AsRef<str>>(words: &[T]) -> String {
 pub(super) fn write_options() -> String {
     let mut text = OPTIONS_HEAD.to_owned();
     for (_, setting) in all_settings() {
-        let mut about = setting.description.to_owned();
-        if let SettingValues::Number(unit, _) = setting.accepts {
-            about += &format!("; in {unit}");
-        }
-        if !setting.default.is_empty() {
-            about += &format!("; default {}", setting.default);
-        }
         let name =
             if setting.name.contains('.') { format!("\"{}\"", setting.name) } else { setting.name.into() };
-        text += &write_comment(&about, "  ");
+        text += &write_comment(&super::describe_option(setting), "  ");
         text += &format!("  {name}?: {};\n", option_type(setting));
     }
     let (name, about) = TOOL_LOOP;

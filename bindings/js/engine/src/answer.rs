@@ -3,11 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use tambour::encode::jsonl;
 use tambour::error::{Error, Result};
 use tambour::event::Event;
-use tambour::{Options, Profile, encode::jsonl};
-use tambour_bindings::options::build_options;
 
 /// JSON text of a result; the error is the JSON text of an object with `message`, `code`, and where there is a
 /// place, `line` and `column` from 1.
@@ -19,7 +18,7 @@ const INTERNAL: &str = "internal";
 /// Runs a call; a panic becomes an error with the code `internal`.
 ///
 /// # Errors
-/// That of the call, or a panic.
+/// The call fails or panics.
 pub(crate) fn guard(call: impl FnOnce() -> Result<String>) -> Answer {
     catch(call).unwrap_or_else(|| Err(describe_panic()))
 }
@@ -53,11 +52,6 @@ pub(crate) fn read_arguments<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T>
         let end = message.rfind(" at line ").unwrap_or(message.len());
         Error::invalid(format!("the settings are not valid: {}", &message[..end]))
     })
-}
-
-/// Reads options by name.
-pub(crate) fn read_options(values: &Map<String, Value>, default_profile: Profile) -> Result<Options> {
-    build_options(values, default_profile)
 }
 
 /// Reads the text of the caller, in which invalid bytes become U+FFFD.

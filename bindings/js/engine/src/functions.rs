@@ -6,9 +6,10 @@ use tambour::Profile;
 use tambour::error::{Error, Result};
 use tambour_bindings::input_end::parse_end;
 use tambour_bindings::json::{FoundJson, find_json, find_json_value};
+use tambour_bindings::options::build_options;
 use tambour_bindings::replies::{self, ContractForm};
 
-use crate::answer::{Answer, guard, read_arguments, read_options, read_text, write};
+use crate::answer::{Answer, guard, read_arguments, read_text, write};
 
 /// Names of the functions.
 const FUNCTIONS: &[&str] = &[
@@ -82,12 +83,12 @@ pub fn call(name: &str, arguments: &str, input: &[u8]) -> Answer {
 }
 
 fn check(arguments: &CheckArguments, input: &[u8]) -> Result<String> {
-    let options = read_options(&arguments.options, Profile::Strict)?;
+    let options = build_options(&arguments.options, Profile::Strict)?;
     write(&replies::check(&arguments.contract, input, &options)?)
 }
 
 fn repair(arguments: &RepairArguments, input: &[u8]) -> Result<String> {
-    let options = read_options(&arguments.options, Profile::Lenient)?;
+    let options = build_options(&arguments.options, Profile::Lenient)?;
     let end = parse_end(arguments.finish.as_deref(), false)?;
     write(&replies::repair(&arguments.dialect, input, &options, &end)?)
 }
@@ -123,7 +124,7 @@ fn sanitize(arguments: &SanitizeArguments, input: &[u8]) -> Result<String> {
 }
 
 fn contract(arguments: &ContractArguments) -> Result<String> {
-    let options = read_options(&arguments.options, Profile::default())?;
+    let options = build_options(&arguments.options, Profile::default())?;
     match replies::contract(&arguments.name, &arguments.format, &options)? {
         ContractForm::Text(text) => write(&text),
         ContractForm::Json(value) => write(&value),

@@ -1,4 +1,4 @@
-// The package as an ES module: types of events, options and results.
+// The package as an ES module, and copied as a CommonJS one: types of events, options and results.
 import {
   type AsyncReader,
   check,

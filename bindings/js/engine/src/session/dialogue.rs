@@ -9,11 +9,12 @@ use tambour::error::Result;
 use tambour::event::Failure;
 use tambour::{Event, Finding, InputEnd, Profile};
 use tambour_bindings::dialogue::{CallReader, DialogueRun, DialogueStep, LoadedScript, RunSettings};
+use tambour_bindings::options::build_options;
 use tambour_bindings::records::ScriptProblem;
 
 use super::pipeline::{FailArguments, FinishArguments};
 use super::{Chunk, lock, unknown_method};
-use crate::answer::{read_arguments, read_options, read_text, write, write_events};
+use crate::answer::{read_arguments, read_text, write, write_events};
 use crate::prompts::read_language;
 
 /// A script that can run.
@@ -89,7 +90,7 @@ impl ScriptSession {
 
     pub(super) fn start(&self, arguments: &str) -> Result<DialogueSession> {
         let arguments: StartArguments = read_arguments(arguments)?;
-        let options = read_options(&arguments.options, Profile::Lenient)?;
+        let options = build_options(&arguments.options, Profile::Lenient)?;
         let settings = RunSettings {
             history: arguments.history,
             max_reasks: arguments.max_reasks,

@@ -4,10 +4,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tambour::Profile;
 use tambour::error::Result;
+use tambour_bindings::options::build_options;
 use tambour_bindings::partial::{PartialReader, ValueStep};
 
 use super::{Chunk, unknown_method};
-use crate::answer::{read_arguments, read_options, write};
+use crate::answer::{read_arguments, write};
 
 /// Reader of a value that grows.
 pub(super) struct PartialSession(PartialReader);
@@ -22,7 +23,7 @@ impl PartialSession {
     /// Creates a reader; the limits of the options are its limits.
     pub(super) fn open(arguments: &str) -> Result<PartialSession> {
         let arguments: OpenArguments = read_arguments(arguments)?;
-        let options = read_options(&arguments.options, Profile::Lenient)?;
+        let options = build_options(&arguments.options, Profile::Lenient)?;
         Ok(PartialSession(PartialReader::new(&options.limits)))
     }
 

@@ -8,10 +8,11 @@ use tambour::error::{Error, Result};
 use tambour::event::{EventCollector, Extension, Sink};
 use tambour::{Event, Finding, InputEnd, Pipeline, Profile};
 use tambour_bindings::input_end::{failed_end, parse_end};
+use tambour_bindings::options::build_options;
 use tambour_bindings::replies::{next_reply, outcome};
 
 use super::{Chunk, SharedState, lock, unknown_method};
-use crate::answer::{describe_error, read_arguments, read_options, write, write_events};
+use crate::answer::{describe_error, read_arguments, write, write_events};
 
 /// Pipeline with its findings and the state that its updates go to.
 pub(super) struct PipelineSession {
@@ -84,7 +85,7 @@ impl FailArguments {
 impl PipelineSession {
     pub(super) fn open(arguments: &str, state: Option<SharedState>) -> Result<PipelineSession> {
         let arguments: OpenArguments = read_arguments(arguments)?;
-        let mut options = read_options(&arguments.options, Profile::Lenient)?;
+        let mut options = build_options(&arguments.options, Profile::Lenient)?;
         if let Some(state) = &state {
             options.state = Some(lock(state).attach(&arguments.message));
         }
@@ -97,7 +98,7 @@ impl PipelineSession {
     /// Pipeline of the next reply of a tool loop, which continues the same stream.
     pub(super) fn next_reply(&mut self, arguments: &str) -> Result<PipelineSession> {
         let arguments: NextArguments = read_arguments(arguments)?;
-        let options = read_options(&arguments.options, Profile::Lenient)?;
+        let options = build_options(&arguments.options, Profile::Lenient)?;
         let pipeline = next_reply(&self.pipeline, &arguments.dialect, &options)?;
         Ok(PipelineSession { pipeline, findings: Vec::new(), state: None })
     }
